@@ -1,0 +1,1 @@
+"""Sortie trains LLM agents by reinforcement learning."""

@@ -1,0 +1,1 @@
+"""Tools, rewards and agents, written as plain typed functions."""

@@ -1,0 +1,1 @@
+"""Tasks, tools, rewards and needed resources of one domain."""

@@ -1,0 +1,1 @@
+"""The embedded engine: continuous batching on this machine, own thread, paged KV."""

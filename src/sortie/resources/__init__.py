@@ -1,0 +1,1 @@
+"""Leases of what rollouts need, granted by one scheduling engine."""

@@ -1,0 +1,1 @@
+"""Groups of agent loops, run and scored; one bad rollout costs one rollout."""

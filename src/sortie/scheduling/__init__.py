@@ -1,0 +1,1 @@
+"""Which tasks next, and how many rollouts each."""

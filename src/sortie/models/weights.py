@@ -1,0 +1,44 @@
+"""Tensors of a model folder: one safetensors file, or several with an index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from sortie.core.errors import UsageError
+
+
+def read_weights(folder: Path, *, dtype: torch.dtype, device: str = "cpu") -> dict[str, Tensor]:
+    """All tensors under their names, converted to `dtype`.
+
+    Raises: UsageError if the folder has no safetensors weights or a listed file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    out: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        try:
+            with safe_open(path, framework="pt", device=device) as file:
+                for name in file.keys():  # noqa: SIM118 - a safe_open handle is not a mapping
+                    out[name] = file.get_tensor(name).to(dtype)
+        except (OSError, SafetensorError) as error:
+            raise UsageError(f"cannot read weights {path}: {error}") from None
+    return out
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a model folder.
+
+    Raises: UsageError if there are none.
+    """
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        return [folder / name for name in names]
+    single = folder / "model.safetensors"
+    if single.exists():
+        return [single]
+    raise UsageError(f"{folder} has no model.safetensors: weights in other formats are not read")

@@ -100,16 +100,15 @@ def sha256(path: Path) -> str:
 
 
 @contextmanager
-def explained(folder: Path, needs_bytes: int) -> Iterator[None]:
-    """Turn what the file system refuses into one line that names the folder and the way out."""
+def explained(folder: Path, needs_bytes: int = 0, advice: str = "set SORTIE_CACHE to another folder") -> Iterator[None]:
+    """Turn what the file system refuses into one line that names the folder and the way out.
+
+    Raises: UsageError in place of OSError.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             need = f" ({needs_bytes / 1e6:.0f} MB needed)" if needs_bytes else ""
-            raise UsageError(
-                f"the disk under {folder} is full{need}: free some space, or set SORTIE_CACHE to another folder"
-            ) from None
-        raise UsageError(
-            f"cannot write models to {folder}: {error.strerror or error}; set SORTIE_CACHE to another folder"
-        ) from None
+            raise UsageError(f"the disk under {folder} is full{need}: free some space, or {advice}") from None
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}; {advice}") from None

@@ -9,11 +9,13 @@ SortieError
 ├── TrainingError         a training step could not do what it promised
 └── BoundaryError         a rollout went wrong at a named boundary
     ├── ToolError         a tool raised or hung (seen by the model as an observation)
+    ├── AgentError        an agent's own code raised
     ├── EnvError          an environment's set-up, response or tear-down raised
     ├── RewardError       a reward raised or was not finite
     ├── ModelError        the sampler failed (retryable)
     ├── ResourceError     a lease could not be had (retryable)
-    │   └── LeaseTimeout
+    │   ├── LeaseTimeout
+    │   └── UndeclaredResource   a tool leases what nobody declared (not retryable)
     └── BudgetError       a request larger than its window reached the sampler
 """
 
@@ -75,6 +77,12 @@ class ToolError(BoundaryError):
     boundary = "tool"
 
 
+class AgentError(BoundaryError):
+    """An agent's own code raised."""
+
+    boundary = "agent"
+
+
 class EnvError(BoundaryError):
     """An environment's set-up, response or tear-down raised."""
 
@@ -103,6 +111,12 @@ class ResourceError(BoundaryError):
 
 class LeaseTimeout(ResourceError):
     """No lease before the deadline."""
+
+
+class UndeclaredResource(ResourceError):
+    """A lease was asked for that no tool, reward or environment declares; the message names the declaration to add."""
+
+    retryable = False
 
 
 class BudgetError(BoundaryError):

@@ -113,12 +113,16 @@ class Trajectory:
     """Each reward before its weight."""
     error: str | None = None
     boundary: str | None = None
-    """Where the error crossed: tool, env, reward, model, resource, budget."""
+    """Where the error crossed: tool, agent, env, reward, model, resource, budget."""
     tools: list[ToolRecord] = field(default_factory=list)
     parse_errors: int = 0
     """Turns whose tool call could not be read."""
     prefix_breaks: int = 0
     """Times a new row had to start because the template rewrote history."""
+    cut_turns: int = 0
+    """Turns that a token cap ended before their end-of-turn token; what was drawn is kept and trains."""
+    tokens_unseen: int = 0
+    """Prompt and observation tokens that no longer fitted a limit, so that the model never read them."""
     attempts: int = 1
     """Tries it took, infrastructure retries included."""
     seconds: float = 0.0
@@ -148,6 +152,11 @@ class Trajectory:
     def sampled_tokens(self) -> int:
         """Tokens the policy drew, abandoned ones included."""
         return sum(len(node.token_ids) for node in self.nodes if node.kind == "sampled")
+
+    @property
+    def untrainable_turns(self) -> int:
+        """Sampled turns whose sampler gave no logprobs: they are context in every row."""
+        return sum(node.kind == "sampled" and node.logprobs is None for node in self.nodes)
 
     def path(self, leaf: int) -> list[Node]:
         """Nodes from the root to `leaf`."""

@@ -30,7 +30,7 @@ class Attend(Protocol):
 
 
 class Delta(Protocol):
-    """What an adapter adds to one fused linear layer (`qkv`, `o`, `gate_up` or `down`): y is returned, changed or not."""
+    """What an adapter adds to one fused linear layer (`qkv`, `o`, `gate_up` or `down`): returns y, changed or not."""
 
     def __call__(self, layer: int, linear: str, x: Tensor, y: Tensor) -> Tensor: ...
 

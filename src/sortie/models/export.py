@@ -5,6 +5,7 @@ PEFT is a file format here: `peft.PeftModel.from_pretrained` loads what `write_a
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -127,9 +128,10 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        return load_file(path)
+        tensors: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise UsageError(f"cannot read adapter {path}: {error}") from None
+        raise UsageError(f"cannot read {path}: {error}") from None
+    return tensors
 
 
 def _matched(found: dict[str, Tensor], config: LoraConfig, model: DecoderConfig, folder: Path) -> dict[str, Tensor]:
@@ -181,7 +183,8 @@ def _save(tensors: dict[str, Tensor], path: Path) -> None:
     try:
         save_file({k: t.detach().cpu().contiguous() for k, t in tensors.items()}, path, metadata={"format": "pt"})
     except SafetensorError as error:
-        raise OSError(str(error)) from None
+        code = errno.ENOSPC if "(os error 28)" in str(error) else errno.EIO
+        raise OSError(code, str(error)) from None
     path.chmod(0o644)  # the library makes files that only their owner reads
 
 

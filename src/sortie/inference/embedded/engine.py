@@ -31,7 +31,6 @@ from sortie.inference.embedded.sequence import Job, Sequence
 from sortie.models.decoder import Decoder
 from sortie.models.lora import Lora
 
-
 PUBLISH_TIMEOUT_S = 600.0
 """A publish waits for the step in progress; a step that takes longer than this is a hang."""
 

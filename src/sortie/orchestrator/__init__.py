@@ -1,0 +1,1 @@
+"""The training loop, readable top to bottom in `loop.py`, and what it is made from."""

@@ -17,7 +17,10 @@ class Cap:
 
 
 class ContextWindow:
-    """Counts one rollout's tokens against its three limits: turn, rollout and window. Shared by all of its threads."""
+    """Counts one rollout's tokens against its three limits: turn, rollout and window.
+
+    All threads of the rollout share it; threads that draw at the same moment may each use what is left.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

@@ -13,9 +13,9 @@ class LossConfig(Config):
     """The policy-gradient loss and what normalises it."""
 
     clip_low: float = Field(0.2, gt=0, lt=1)
-    """The ratio to the sampler's policy is clipped below 1 - clip_low (Schulman et al. 2017, arXiv 1707.06347, eq. 7)."""
+    """The ratio to the sampler's policy is clipped below 1 - clip_low (PPO, arXiv 1707.06347, eq. 7)."""
     clip_high: float = Field(0.28, gt=0)
-    """... and above 1 + clip_high (DAPO, arXiv 2503.14476, eq. 10: higher than clip_low, against entropy collapse)."""
+    """... and above 1 + clip_high (DAPO, arXiv 2503.14476, eq. 10: higher, against entropy collapse)."""
     advantage: Literal["group_mean", "group_norm"] = "group_mean"
     """Reward minus the group's mean (Dr. GRPO, arXiv 2503.20783), or also divided by its standard deviation (GRPO)."""
     normalise: Literal["token", "rollout"] = "token"

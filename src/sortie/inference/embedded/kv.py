@@ -2,7 +2,7 @@
 
 A radix tree per policy version maps token prefixes to the slots that hold their KV, so the turns of one rollout and
 the siblings of one group compute each distinct prefix once. Slots are allocated in whole blocks and counted; a run of
-tokens that no request reads may be evicted, least recently used first. A prefix is never served to another version.
+tokens that no request reads may be evicted, least recently used first. No prefix is ever served to another version.
 """
 
 from __future__ import annotations

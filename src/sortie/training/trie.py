@@ -1,0 +1,127 @@
+"""Rows that begin alike are computed once: a pack is a trie of token segments, laid flat.
+
+Siblings share their prompt and groups of one environment its preamble; each distinct token is one position of the pack,
+seen by every row through it. Attention follows the path to the root, so values and gradients equal the flat rows'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sortie.models.attention import grouped_attention
+
+MIN_SHARED = 8
+"""Tokens below which a shared segment costs more in calls than it saves in products."""
+
+Tokens = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Tokens of one edge of the trie. `path` lists the segments above it, root first."""
+
+    tokens: Tokens
+    depth: int
+    """Position of its first token in every row through it."""
+    path: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Pack:
+    """One forward pass: segments in order, and where each row's tokens are."""
+
+    segments: list[Segment] = field(default_factory=list)
+    rows: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Row number -> its segments, root first."""
+
+    @property
+    def tokens_T(self) -> Tensor:
+        """All tokens, segment after segment."""
+        return torch.from_numpy(np.concatenate([s.tokens for s in self.segments]))
+
+    @property
+    def positions_T(self) -> Tensor:
+        """Each token's position in its rows."""
+        return torch.cat([torch.arange(s.depth, s.depth + len(s.tokens)) for s in self.segments])
+
+    def places(self, row: int) -> Tokens:
+        """Index in the pack of each of a row's tokens."""
+        starts = np.cumsum([0, *(len(s.tokens) for s in self.segments)])
+        return np.concatenate([np.arange(starts[s], starts[s] + len(self.segments[s].tokens)) for s in self.rows[row]])
+
+
+def packs_of(rows: Sequence[Tokens], pack_tokens: int) -> list[Pack]:
+    """Spread rows over packs of at most `pack_tokens` distinct tokens each; rows that begin alike stay together."""
+    order = sorted(range(len(rows)), key=lambda i: rows[i].tolist())
+    bins: list[list[int]] = []
+    size = 0
+    for previous, row in zip([None, *order], order, strict=False):
+        new = len(rows[row]) - (0 if previous is None else common_prefix(rows[previous], rows[row]))
+        if not bins or size + new > pack_tokens:
+            bins.append([])
+            size, new = 0, len(rows[row])
+        bins[-1].append(row)
+        size += new
+    return [_pack(rows, members) for members in bins]
+
+
+def common_prefix(a: Tokens, b: Tokens) -> int:
+    """Number of leading tokens that agree."""
+    n = min(len(a), len(b))
+    differs = np.flatnonzero(a[:n] != b[:n])
+    return int(differs[0]) if len(differs) else n
+
+
+def _pack(rows: Sequence[Tokens], members: list[int]) -> Pack:
+    pack = Pack()
+    _grow(pack, rows, members, 0, ())
+    return pack
+
+
+def _grow(pack: Pack, rows: Sequence[Tokens], members: list[int], depth: int, path: tuple[int, ...]) -> None:
+    """Add the part of the trie below `path`, in which all `members` agree on the first `depth` tokens."""
+    groups: dict[int, list[int]] = {}
+    for row in members:
+        if len(rows[row]) == depth:
+            pack.rows[row] = path
+        else:
+            groups.setdefault(int(rows[row][depth]), []).append(row)
+    for group in groups.values():
+        first = rows[group[0]]
+        end = min((common_prefix(first, rows[row]) for row in group), default=len(first))
+        if len(group) > 1 and end - depth < MIN_SHARED:
+            for row in group:
+                pack.rows[row] = (*path, _add(pack, rows[row][depth:], depth, path))
+        else:
+            _grow(pack, rows, group, end, (*path, _add(pack, first[depth:end], depth, path)))
+
+
+def _add(pack: Pack, tokens: Tokens, depth: int, path: tuple[int, ...]) -> int:
+    pack.segments.append(Segment(tokens, depth, path))
+    return len(pack.segments) - 1
+
+
+class TrieAttend:
+    """Attention over a pack: each token sees its own segment causally and everything above it."""
+
+    def __init__(self, pack: Pack, device: torch.device) -> None:
+        self.paths = [(*s.path, i) for i, s in enumerate(pack.segments)]
+        self.lengths = [len(s.tokens) for s in pack.segments]
+        self.masks = [
+            torch.ones(len(s.tokens), s.depth + len(s.tokens), dtype=torch.bool, device=device).tril(s.depth)
+            for s in pack.segments
+        ]
+
+    def __call__(self, layer: int, q_TNH: Tensor, k_TKH: Tensor, v_TKH: Tensor) -> Tensor:
+        keys, values = k_TKH.split(self.lengths), v_TKH.split(self.lengths)
+        out = []
+        for q, path, mask in zip(q_TNH.split(self.lengths), self.paths, self.masks, strict=True):
+            k, v = torch.cat([keys[i] for i in path]), torch.cat([values[i] for i in path])
+            out.append(grouped_attention(q, k, v, mask))
+        return torch.cat(out)

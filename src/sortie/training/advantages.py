@@ -12,7 +12,8 @@ Rewards = NDArray[np.float64]
 
 def group_mean_advantages(rewards_G: Rewards) -> Rewards:
     """Each reward minus the mean of its group (Dr. GRPO, arXiv 2503.20783, sec. 3.1: no division by the spread)."""
-    return np.subtract(rewards_G, rewards_G.mean())
+    centred: Rewards = rewards_G - rewards_G.mean()
+    return centred
 
 
 def group_norm_advantages(rewards_G: Rewards) -> Rewards:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from sortie.context.limits import Limits
+from sortie.context.run_context import RunContext
+from sortie.context.seeds import RolloutKey
+from sortie.context.thread import Sampling
+from sortie.context.tools import ToolLike
+from sortie.context.window import ContextWindow
 from sortie.core.errors import PrefixBreak
 from sortie.core.messages import Message
+from sortie.core.task import Task
 from sortie.core.tool_schema import ToolSchema
+from sortie.core.trajectory import Trajectory
 from sortie.inference.renderers.parsing import parse_text
+from sortie.inference.scripted import ScriptedClient
 
 END = 1
 NEWLINE = 10
@@ -59,3 +70,30 @@ class ToyRenderer:
     def _body(self, message: Message) -> list[int]:
         calls = [json.dumps({"name": c.name, "arguments": dict(c.arguments)}) for c in message.tool_calls]
         return self.encode(message.content + "".join(f"<tool_call>{call}</tool_call>" for call in calls))
+
+
+def toy_context(
+    replies: Any = (),
+    *,
+    tools: Sequence[ToolLike] = (),
+    limits: Limits | None = None,
+    data: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> RunContext:
+    """A RunContext over a ScriptedClient, which is `ctx.sampling.client`. Call it inside a running loop."""
+    renderer, limits = ToyRenderer(), limits or Limits()
+    task = Task(env="toy", prompt="question", data=data or {})
+    key = RolloutKey(run_seed=0, task_key=task.key, visit=0, member=0)
+    return RunContext(
+        rollout_id=key.id,
+        task=task,
+        env_name="toy",
+        member=0,
+        trajectory=Trajectory(id=key.id, task_key=task.key, env="toy"),
+        sampling=Sampling(client=ScriptedClient(replies, renderer=renderer), renderer=renderer, key=key),
+        limits=limits,
+        window=ContextWindow(limits),
+        deadline=asyncio.get_running_loop().time() + limits.seconds,
+        tools={tool.name: tool for tool in tools},
+        **fields,
+    )

@@ -50,7 +50,8 @@ async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwar
         except RuntimeError:  # the loop has closed: nobody waits
             return
 
-    thread = threading.Thread(target=work, daemon=True, name=f"sortie-{getattr(function, '__name__', 'call')}")
+    name = getattr(getattr(function, "func", function), "__name__", "call")  # the function inside a partial
+    thread = threading.Thread(target=work, daemon=True, name=f"sortie-{name}")
     thread.start()
     try:
         return await future

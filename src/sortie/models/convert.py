@@ -51,7 +51,7 @@ def convert_gguf(source: Path, folder: Path) -> None:
 
     try:
         reader = GGUFReader(source)
-    except ValueError as error:
+    except (ValueError, IndexError) as error:  # what the reader raises for foreign and for truncated files
         raise UsageError(f"{source} is not a readable GGUF file: {error}") from None
     facts = {name: field.contents() for name, field in reader.fields.items()}
     config = model_config(facts, tied="output.weight" not in {tensor.name for tensor in reader.tensors})

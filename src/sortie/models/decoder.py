@@ -94,10 +94,11 @@ class Decoder:
 
     @property
     def parameters(self) -> int:
-        """Number of weights, a tied head counted once."""
+        """Number of weights; a tied head counts once, and so do norm weights that heads share."""
         tensors = [self.embed_VD, self.norm] + ([] if self.config.tied_head else [self.head_VD])
         tensors += [t for b in self.blocks for t in (getattr(b, name) for name in Block.__slots__) if t is not None]
-        return sum(t.numel() for t in tensors)
+        repeated = sum(b.qk_norm.numel() - 2 * self.config.head_dim for b in self.blocks if b.qk_norm is not None)
+        return sum(t.numel() for t in tensors) - repeated
 
     def forward(
         self,

@@ -1,8 +1,8 @@
 """Low-rank adapters (Hu et al. 2021, arXiv 2106.09685): W x + (alpha / rank) B A x.
 
 A `Lora` owns the tensors under PEFT-like names, one A and one B per projection. The decoder fuses projections that
-read the same input, so an adapter is applied per fused linear: the A's stacked, the B's on a block diagonal. The trainer
-fuses inside its graph, the engine once per published snapshot.
+read the same input, so an adapter is applied per fused linear: the A's stacked, the B's on a block diagonal. The
+trainer fuses inside its graph, the engine once per published snapshot.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from sortie.core.errors import UsageError
+from sortie.core.policy import LoraConfig, PolicyVersion
+from sortie.models.config import DecoderConfig
 from sortie.models.lora import Lora, tensors_digest
 
 MANIFEST = "manifest.json"
@@ -94,3 +96,16 @@ def _restore_optimizer(path: Path, lora: Lora, optimizer: torch.optim.Optimizer)
     for name, value in load_file(path).items():
         parameter, _, key = name.partition("|")
         optimizer.state[lora.tensors[parameter]][key] = value
+
+
+def lora_of(path: Path, model: DecoderConfig) -> tuple[Lora, PolicyVersion]:
+    """A checkpoint's adapter, ready to be served.
+
+    Raises: UsageError if it is missing, damaged, or was trained on another model.
+    """
+    tensors, manifest = read_adapter(path)
+    config = LoraConfig.model_validate(manifest["lora"])
+    lora = Lora.create(config, model, seed=0)
+    if {n: t.shape for n, t in lora.tensors.items()} != {n: t.shape for n, t in tensors.items()}:
+        raise UsageError(f"checkpoint {path} does not fit this model: it was trained on another one")
+    return Lora(config, model, tensors), PolicyVersion("policy", int(manifest["published"]), str(manifest["digest"]))

@@ -1,0 +1,40 @@
+"""Putting a model on this machine, with settings as the run file spells them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import torch
+
+from sortie.core.errors import ConfigError
+from sortie.models.decoder import Decoder
+from sortie.models.fallback import load_decoder
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def place(folder: Path, *, dtype: str = "float32", device: str = "cpu", threads: int | None = None) -> Decoder:
+    """Load the model in `folder`.
+
+    Raises: ConfigError if the device is not there, UsageError if the folder holds no model.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without the backend
+        raise ConfigError(f"device {device!r} is not usable here: {str(error).splitlines()[0]}") from None
+    return load_decoder(folder, dtype=_DTYPES[dtype], device=device)
+
+
+def flops_per_second(seconds: float = 0.2) -> float:
+    """Floating-point operations this machine's CPU does per second in a product of decoding shape, fp32, measured."""
+    x, w = torch.randn(48, 576), torch.randn(3072, 576)
+    with torch.inference_mode():
+        torch.nn.functional.linear(x, w)
+        started, rounds = time.perf_counter(), 0
+        while time.perf_counter() - started < seconds:
+            torch.nn.functional.linear(x, w)
+            rounds += 1
+        return rounds * 2 * 48 * 576 * 3072 / (time.perf_counter() - started)

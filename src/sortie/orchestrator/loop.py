@@ -1,0 +1,253 @@
+"""The training loop, top to bottom. Open this file first.
+
+A step chooses tasks, rolls out a group on each, turns groups into rows, takes one optimiser step and publishes the new
+policy; the next step's rollouts are pinned to it. The loop is synchronous: every rollout is on-policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sortie.core.errors import TrainingError
+from sortie.core.group import Assignment, Group
+from sortie.core.policy import PolicyVersion
+from sortie.core.run_folder import RunFolder
+from sortie.core.task import Task
+from sortie.core.trajectory import Trajectory
+from sortie.envs import Env
+from sortie.orchestrator.checks import group_warnings, step_warnings
+from sortie.orchestrator.config import RunConfig
+from sortie.orchestrator.evaluate import POOLED, Score, evaluate_with
+from sortie.orchestrator.metrics import duration, rollout_metrics, step_line
+from sortie.orchestrator.session import LocalSession, open_local
+from sortie.orchestrator.setup import build_envs, build_scheduler, check, preview
+from sortie.orchestrator.summary import Summary
+from sortie.orchestrator.tasks import TaskBook, result_of
+from sortie.orchestrator.tracker import Tracker, open_tracker
+from sortie.rollouts.engine import RolloutEngine
+from sortie.scheduling import TaskScheduler
+from sortie.training.batching import Batch, batch_of
+from sortie.training.client import TrainingClient
+
+Say = Callable[[str], None]
+
+REFILL_ROUNDS = 8
+"""How often a step may replace groups that the scheduler sent back."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Everything a run holds while it goes on."""
+
+    config: RunConfig
+    folder: RunFolder
+    say: Say
+    session: LocalSession
+    book: TaskBook
+    scheduler: TaskScheduler
+    rollouts: RolloutEngine
+    client: TrainingClient
+    tracker: Tracker
+    policy: PolicyVersion
+    step: int = 0
+    phase: str = "train"
+    quiet_steps: int = 0
+    """Steps in a row without an informative group."""
+    step_seconds: list[float] = field(default_factory=list)
+    eval_seconds: float = 0.0
+
+
+async def train_run(
+    config: RunConfig,
+    *,
+    envs: Sequence[Env] | None = None,
+    runs: Path = Path("runs"),
+    name: str | None = None,
+    say: Say = print,
+) -> Summary:
+    """Train as `config` says (on `envs`, where given, instead of its `[[env]]` tables) and leave a run folder.
+
+    Raises: UsageError for what cannot be started; TrainingError if a step had no rollout that could be scored.
+    """
+    envs = build_envs(config) if envs is None else list(envs)
+    check(config, envs)
+    for line in await preview(config, envs):
+        say(line)
+    with RunFolder.create(runs, name, stem="+".join(env.name for env in envs)) as folder:
+        folder.write_config(config.to_toml())
+        async with open_run(config, envs, folder, say) as run:
+            started = time.monotonic()
+            before = await evaluate_phase(run, "before") if config.eval.before else None
+            while run.step < config.steps:
+                await train_step(run)
+                every = config.eval.every
+                if every and run.step % every == 0 and run.step < config.steps:
+                    await evaluate_phase(run, f"step {run.step}")
+            after = await evaluate_phase(run, "after")
+            return finish(run, before, after, time.monotonic() - started)
+
+
+async def train_step(run: Run) -> None:
+    """Choose, roll out, learn, publish; then say what happened."""
+    started = time.monotonic()
+    groups = await roll_out(run)
+    rolled = time.monotonic()
+    metrics = rollout_metrics(groups)
+    batch = batch_of(groups, run.config.loss)
+    run.quiet_steps = 0 if batch.data else run.quiet_steps + 1
+    warnings = group_warnings(metrics, run.quiet_steps)
+    if batch.data:
+        learned, more = await learn(run, batch)
+        metrics |= learned
+        warnings += more
+    run.step += 1
+    await run.client.save(f"step-{run.step}")
+    ended = time.monotonic()
+    run.step_seconds.append(ended - started)
+    metrics |= {
+        "step": run.step,
+        "policy": run.policy.number,
+        "trainable_tokens": batch.trainable_tokens,
+        "seconds": ended - started,
+        "rollout_s": rolled - started,
+        "train_s": ended - rolled,
+        "tokens_per_s": metrics["sampled_tokens"] / (rolled - started),
+        **{f"scheduler/{key}": value for key, value in run.scheduler.metrics().items()},
+        **{f"engine/{key}": value for key, value in run.session.engine.metrics().items()},
+    }
+    report(run, metrics, warnings)
+
+
+async def roll_out(run: Run) -> list[Group]:
+    """A step's groups: those the scheduler keeps, and replacements for those it sends back."""
+    kept: list[Group] = []
+    wanted = run.config.rollouts.groups
+    for _ in range(REFILL_ROUNDS):
+        assignments = run.scheduler.select(wanted, run.config.rollouts.group_size)
+        groups = await asyncio.gather(*(run_assignment(run, assignment) for assignment in assignments))
+        if not any(group.scored for group in groups):
+            raise TrainingError(f"no rollout of step {run.step + 1} could be scored: {first_error(groups)}")
+        verdicts = run.scheduler.observe([result_of(group) for group in groups])
+        kept += [group for group, verdict in zip(groups, verdicts, strict=True) if verdict == "keep"]
+        wanted = verdicts.count("refill")
+        if not wanted:
+            break
+    return kept
+
+
+async def run_assignment(run: Run, assignment: Assignment) -> Group:
+    """One group, drawn from the policy of this moment."""
+    env, task, visit = run.book.visit(assignment)
+    return await run.rollouts.run_group(
+        env, task, assignment, visit=visit, policy=run.policy, temperature=run.config.rollouts.temperature
+    )
+
+
+async def learn(run: Run, batch: Batch) -> tuple[dict[str, float], list[str]]:
+    """One optimiser step on the batch, and the policy it makes, published; its figures and what looks wrong."""
+    c = run.config
+    settings = {"clip_low": c.loss.clip_low, "clip_high": c.loss.clip_high, "temperature": c.rollouts.temperature}
+    passed = await run.client.forward_backward(batch.data, "ppo", settings)
+    moved = await run.client.optim_step(c.optim)
+    previous, run.policy = run.policy, await run.client.publish()
+    warnings = step_warnings(batch, passed, moved, run.policy, previous, c.dtype)
+    figures = {f"train/{key}": value for key, value in passed.metrics.items()}
+    return {**figures, "loss": passed.loss, "grad_norm": moved.grad_norm, "update_norm": moved.update_norm}, warnings
+
+
+def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
+    """Put the step on the console and into the run folder."""
+    run.folder.seal_step(run.step)
+    run.folder.append_metrics(metrics)
+    run.tracker.log(metrics, step=run.step)
+    left = (run.config.steps - run.step) * sum(run.step_seconds) / len(run.step_seconds) + run.eval_seconds
+    run.say(step_line(run.step, run.config.steps, metrics, left))
+    for line in warnings:
+        run.folder.append_event("warning", step=run.step, text=line)
+        run.say(f"  WARNING {line}")
+
+
+async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:
+    """Success on held-out tasks under the present policy, recorded under `phase`."""
+    started = time.monotonic()
+    run.phase, e = phase, run.config.eval
+    scores = await evaluate_with(
+        run.rollouts, list(run.book.envs.values()), tasks=e.tasks, temperature=e.temperature, policy=run.policy
+    )
+    run.phase, run.eval_seconds = "train", time.monotonic() - started
+    run.folder.append_event("evaluation", phase=phase, step=run.step, **{k: s.to_dict() for k, s in scores.items()})
+    shown = "  ".join(f"{name} {score}" for name, score in scores.items())
+    run.say(f"{phase}: {shown}  ({scores[POOLED].n} held-out rollouts, {duration(run.eval_seconds)})")
+    return scores
+
+
+@asynccontextmanager
+async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, say: Say) -> AsyncIterator[Run]:
+    """Load the model, start engine and trainer, publish the untrained adapter; everything is let go on the way out."""
+    from sortie.training.local import LocalTrainer
+
+    async with open_local(
+        config.model,
+        dtype=config.dtype,
+        device=config.device,
+        threads=config.threads,
+        renderer=config.renderer,
+        engine=config.engine,
+        tools=any(env.tools for env in envs),
+    ) as session:
+        trainer = LocalTrainer(session.decoder, config.trainer, folder=folder.checkpoint_dir)
+        tracker = open_tracker(config.tracker, folder.name, config.model_dump(mode="json"))
+        try:
+            client = trainer.create_adapter(config.lora, seed=config.seed, on_publish=session.engine.publish)
+            book = TaskBook(envs)
+            run = Run(
+                config=config,
+                folder=folder,
+                say=say,
+                session=session,
+                book=book,
+                scheduler=build_scheduler(config, book),
+                rollouts=RolloutEngine(
+                    session.client,
+                    session.renderer,
+                    limits=config.rollouts.limits,
+                    run_seed=config.seed,
+                    max_concurrent=config.rollouts.max_concurrent,
+                    on_finished=lambda trajectory, task: record(run, trajectory, task),
+                ),
+                client=client,
+                tracker=tracker,
+                policy=await client.publish(),
+            )
+            yield run
+        finally:
+            tracker.finish()
+            await asyncio.to_thread(trainer.close)
+
+
+def record(run: Run, trajectory: Trajectory, task: Task) -> None:
+    """Journal a rollout the moment it ends."""
+    run.folder.add_rollout(trajectory, task, run.step + (run.phase == "train"), run.phase)
+
+
+def finish(run: Run, before: dict[str, Score] | None, after: dict[str, Score], wall_s: float) -> Summary:
+    """Write the summary and the learning curve."""
+    from sortie.orchestrator.plot import plot_run
+
+    summary = Summary.of(run.folder.path, run.config, before, after, wall_s, run.policy)
+    run.folder.write_summary(summary.to_dict())
+    plot_run(run.folder)
+    run.say(f"wrote {run.folder.path} in {duration(wall_s)}: {', '.join(summary.lines())}")
+    return summary
+
+
+def first_error(groups: Sequence[Group]) -> str:
+    """The first error among the members, with its boundary; what to look at when nothing worked."""
+    failed = [t for group in groups for t in group.trajectories if t.error]
+    return f"{failed[0].boundary}: {failed[0].error}" if failed else "no reward gave a number"

@@ -52,3 +52,7 @@ class Renderer(Protocol):
     def parse(self, sampled: Sequence[int]) -> Message:
         """The assistant message that `sampled` spells. A call that cannot be read has its `error` set; never raises."""
         ...
+
+    def spell(self, message: Message) -> list[int]:
+        """The ids a model draws to say `message`, spelled canonically and ended: the inverse of `parse`."""
+        ...

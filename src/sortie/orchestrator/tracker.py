@@ -1,0 +1,70 @@
+"""Metrics into an experiment tracker with the wandb call shape: `init`, `log`, `finish`.
+
+The run folder is the record; a tracker is a copy for looking at. Whatever it raises is said once and ends nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from sortie.core.errors import MissingExtra
+
+PROJECT = "sortie"
+EXTRAS = {"trackio": "track"}
+"""Tracker, which is also its module's name, to the extra that installs it."""
+
+log = logging.getLogger("sortie")
+
+
+class WandbLike(Protocol):
+    """What Sortie calls of a tracker module."""
+
+    def init(self, *, project: str, name: str, config: dict[str, Any]) -> Any: ...
+    def log(self, metrics: dict[str, Any], step: int) -> Any: ...
+    def finish(self) -> Any: ...
+
+
+class Tracker:
+    """Forwards to a tracker module until it fails once; without a module it does nothing."""
+
+    def __init__(self, module: WandbLike | None = None) -> None:
+        self._module = module
+
+    @classmethod
+    def named(cls, name: str | None) -> Tracker:
+        """The tracker of that name; None: one that does nothing.
+
+        Raises: MissingExtra if it is not installed.
+        """
+        if name is None:
+            return cls()
+        try:
+            return cls(importlib.import_module(name))  # type: ignore[arg-type]  # a module is its functions
+        except ModuleNotFoundError:
+            raise MissingExtra(f"tracker {name!r}", EXTRAS.get(name, name)) from None
+
+    def init(self, run: str, config: Mapping[str, Any]) -> None:
+        """Begin a run with its settings."""
+        self._attempt(lambda module: module.init(project=PROJECT, name=run, config=dict(config)))
+
+    def log(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Send one step's numbers; what is not a number stays behind."""
+        numbers = {key: value for key, value in metrics.items() if isinstance(value, int | float)}
+        self._attempt(lambda module: module.log(numbers, step=step))
+
+    def finish(self) -> None:
+        """End the run; safe to call twice."""
+        self._attempt(lambda module: module.finish())
+        self._module = None
+
+    def _attempt(self, call: Callable[[WandbLike], Any]) -> None:
+        if self._module is None:
+            return
+        try:
+            call(self._module)
+        except Exception as error:  # noqa: BLE001  # a foreign service may raise anything, and training goes on
+            log.warning("the tracker failed and is off from here on: %s: %s", type(error).__name__, error)
+            self._module = None

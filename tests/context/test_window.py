@@ -18,12 +18,12 @@ def test_an_allowance_never_passes_a_limit_and_nothing_is_allowed_only_at_a_limi
     """Pain B1, B3, B5: prompt + max_tokens <= window, before every call."""
     counter = ContextWindow(Limits(turn_tokens=turn, rollout_tokens=rollout, window=window))
     counter.spend(spent)
-    try:
-        cap = counter.cap(prompt)
-    except LimitReached as limit:
-        assert limit.reason.truncated
-        assert prompt >= window if limit.reason is StopReason.WINDOW else spent >= rollout
+    if prompt >= window or spent >= rollout:
+        with pytest.raises(LimitReached) as limit:
+            counter.cap(prompt)
+        assert limit.value.reason is (StopReason.WINDOW if prompt >= window else StopReason.ROLLOUT_TOKENS)
         return
+    cap = counter.cap(prompt)
     assert cap.tokens == counter.allowance(prompt) == min(turn, rollout - spent, window - prompt) >= 1
     binding = {
         StopReason.TURN_TOKENS: turn,

@@ -42,7 +42,7 @@ class Tracker:
         if name is None:
             return cls()
         try:
-            return cls(importlib.import_module(name))  # type: ignore[arg-type]  # a module is its functions
+            return cls(importlib.import_module(name))
         except ModuleNotFoundError:
             raise MissingExtra(f"tracker {name!r}", EXTRAS.get(name, name)) from None
 

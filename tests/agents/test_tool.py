@@ -257,7 +257,7 @@ async def test_an_async_tool_that_hangs_comes_back_as_an_observation() -> None:
 
 async def test_a_sync_tool_that_hangs_is_left_behind_and_counted() -> None:
     """Pain C18, E2: the rollout goes on, and the thread cannot keep the process alive."""
-    release, ended = threading.Event(), threading.Event()
+    release = threading.Event()
     daemons = []
 
     @tool(timeout_s=0.01)
@@ -265,7 +265,6 @@ async def test_a_sync_tool_that_hangs_is_left_behind_and_counted() -> None:
         """Hang."""
         daemons.append(threading.current_thread().daemon)
         release.wait()
-        ended.set()
         return "late"
 
     before = abandoned_threads()
@@ -275,11 +274,8 @@ async def test_a_sync_tool_that_hangs_is_left_behind_and_counted() -> None:
     assert abandoned_threads() == before + 1
     assert daemons == [True]
     release.set()
-    assert ended.wait(10)
-    for thread in threading.enumerate():
-        if thread.name == "sortie-hang":
-            thread.join(10)
-    assert abandoned_threads() == before
+    while abandoned_threads() > before:  # noqa: ASYNC110  # the thread has no other way to be heard
+        await asyncio.sleep(0)
 
 
 async def test_a_timeout_error_of_the_tool_itself_is_named_as_such() -> None:

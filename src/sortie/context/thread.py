@@ -125,7 +125,6 @@ class Thread:
             added = renderer.extend(self.messages, node.token_ids, new, self._tools)
         except PrefixBreak:
             # The earlier turns keep their own row and train there; the new row holds them as context only.
-            self._trajectory.prefix_breaks += 1
             ids = renderer.render(messages, self._tools)
             return _Prompt(ids, ids, None, "prompt", messages)
         return _Prompt([*before.ids, *node.token_ids, *added], added, node.id, "observation", messages)
@@ -172,6 +171,7 @@ class Thread:
     def _record(self, prompt: _Prompt, completion: Completion, seconds: float) -> Node:
         trajectory, parent = self._trajectory, prompt.parent
         message = self._sampling.renderer.parse(completion.token_ids)
+        trajectory.prefix_breaks += prompt.kind == "prompt" and self._last is not None
         if prompt.added:
             parent = trajectory.add(prompt.kind, prompt.added, parent, agent=self.agent).id
         node = trajectory.add(

@@ -490,3 +490,17 @@ async def test_evaluation_and_training_differ_in_nothing_but_the_draw() -> None:
     assert [n.message for n in train.nodes] == [n.message for n in evaluation.nodes]
     assert [(r.name, r.output) for r in train.tools] == [(r.name, r.output) for r in evaluation.tools]
     assert train.reward == evaluation.reward
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_closing_stops_the_resources_it_made_and_no_others(given: bool) -> None:
+    """Pain C7."""
+    closed: list[object] = []
+    spec = ObjectSpec(name="thing", make=object, close=closed.append, renew=lambda thing: None)
+    resources = ResourceEngine() if given else None
+    async with engine(["right"], resources=resources) as running:
+        assert (await running.run_one(Env(needs=[spec]), TASK)).reward == 1.0
+    assert len(closed) == (0 if given else 1)
+    if resources is not None:
+        await resources.close()
+        assert len(closed) == 1

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from sortie.context.limits import Limits
 from sortie.context.run_context import RunContext
@@ -63,7 +63,10 @@ class RolloutEngine:
         max_concurrent: int = 64,
         on_finished: OnFinished | None = None,
     ) -> None:
-        """`on_finished` hears of every rollout as it ends; what it raises ends the group: records must not be lost."""
+        """Without `resources` it makes an engine of its own, which `close` closes.
+
+        `on_finished` hears of every rollout as it ends; what it raises ends the group: records must not be lost.
+        """
         self.limits = limits or Limits()
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed attempts by (environment, boundary)."""
@@ -71,11 +74,23 @@ class RolloutEngine:
         """Every context's `shared`."""
         self._client = client
         self._renderer = renderer
-        self._resources = resources or ResourceEngine()
+        self._own_resources = resources is None
+        self._resources = ResourceEngine() if resources is None else resources
         self._run_seed = run_seed
         self._slots = asyncio.Semaphore(max_concurrent)
         self._on_finished = on_finished
         self._logged: set[tuple[str, str, str]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop the resources that this engine made; those it was given belong to the giver."""
+        if self._own_resources:
+            await self._resources.close()
 
     async def run_group(
         self,

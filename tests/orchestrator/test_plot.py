@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from sortie.core.errors import UsageError
-from sortie.orchestrator.plot import plot_run, smooth
+from sortie.core.run_folder import RunFolder
+from sortie.orchestrator.plot import draw, plot_run, smooth
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -19,35 +19,40 @@ def score(mean: float) -> dict[str, float]:
 
 
 METRICS = [{"step": i, "reward/a": 0.1 * i, "reward/b": None if i == 2 else 0.2, "informative": 0.5} for i in (1, 2, 3)]
-SUMMARY = {"before": {"a": score(0.1), "pooled": score(0.1)}, "after": {"a": score(0.6), "pooled": score(0.6)}}
+BEFORE, AFTER = {"a": score(0.1), "pooled": score(0.1)}, {"a": score(0.6), "pooled": score(0.6)}
+UNSCORED = {"mean": None, "low": None, "high": None, "n": 0}
 
 
 @pytest.mark.parametrize(
-    ("metrics", "summary"),
+    ("metrics", "evaluations"),
     [
-        (METRICS, SUMMARY),
-        (METRICS, None),
-        ([], None),
-        (METRICS, {"before": None, "after": SUMMARY["after"]}),
-        (METRICS, {"before": {"a": {"mean": None, "low": None, "high": None, "n": 0}}, "after": SUMMARY["after"]}),
+        (METRICS, {"before": BEFORE, "after": AFTER}),
+        (METRICS, {"before": BEFORE, "step 2": AFTER, "after": AFTER}),
+        (METRICS, {"after": AFTER}),
+        (METRICS, {}),
+        ([], {}),
+        (METRICS, {"before": {"a": UNSCORED, "pooled": UNSCORED}, "after": AFTER}),
     ],
-    ids=["finished", "going on", "just begun", "without before", "nothing scored before"],
+    ids=["finished", "with evaluations between", "without before", "going on", "just begun", "nothing scored before"],
 )
-def test_a_run_can_be_drawn_at_any_moment(metrics: list[dict[str, Any]], summary: Any, tmp_path: Path) -> None:
-    path = tmp_path / "curve.png"
-    plot_run(metrics, summary, path, title="a run")
+def test_a_run_can_be_drawn_at_any_moment(
+    metrics: list[dict[str, Any]], evaluations: dict[str, Any], tmp_path: Path
+) -> None:
+    with RunFolder.create(tmp_path, "one") as run:
+        for line in metrics:
+            run.append_metrics(line)
+        for phase, scores in evaluations.items():
+            run.append_event("evaluation", phase=phase, step=0, **scores)
+        path = plot_run(run)
+    assert path == tmp_path / "one" / "learning_curve.png"
     assert path.read_bytes().startswith(PNG)
 
 
-def test_the_same_run_draws_the_same_picture(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        plot_run(METRICS, SUMMARY, tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot write .*curve\.png"):
-        plot_run(METRICS, SUMMARY, tmp_path / "nowhere" / "curve.png")
+def test_the_same_run_draws_the_same_picture_and_another_run_another() -> None:
+    evaluations = [("before", BEFORE), ("after", AFTER)]
+    assert draw(METRICS, evaluations) == draw(METRICS, evaluations)
+    assert draw(METRICS, evaluations) != draw(METRICS[:2], evaluations)
+    assert draw(METRICS, evaluations) != draw(METRICS, evaluations[:1])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sortie.core.errors import MissingExtra
-from sortie.orchestrator.tracker import Tracker
+from sortie.orchestrator.tracker import Tracker, open_tracker
 
 
 class Fake:
@@ -51,9 +51,9 @@ def test_a_tracker_that_fails_is_said_once_and_ends_nothing(caplog: pytest.LogCa
 
 
 def test_no_tracker_does_nothing() -> None:
-    Tracker.named(None).log({"reward": 1.0}, step=0)
+    open_tracker(None, "run-1", {}).log({"reward": 1.0}, step=0)
 
 
 def test_a_tracker_that_is_not_installed_is_one_line_with_the_command() -> None:
     with pytest.raises(MissingExtra, match=r"pip install 'sortie-rl\[no_such_tracker\]'"):
-        Tracker.named("no_such_tracker")
+        open_tracker("no_such_tracker", "run-1", {})

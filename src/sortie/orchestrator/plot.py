@@ -1,7 +1,6 @@
 """The learning curve of a run, as a picture that reads at README width.
 
-Three panels: reward per training step, share of informative groups, and held-out success before and after with 95%
-intervals. Each environment keeps its colour throughout.
+Three panels: reward per training step, share of informative groups, and held-out success with 95% intervals. Each environment keeps its colour throughout.
 """
 
 from __future__ import annotations
@@ -12,24 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from sortie.core.files import write_bytes
+from sortie.core.run_folder import RunFolder
 
 INK, FAINT, GRID = "#1f2430", "#8a90a0", "#e6e8ee"
 COLOURS = ("#2f6fde", "#e07a1f", "#2a9d6e", "#b5459b", "#7a5cd6", "#c0392b")
 POOLED = "pooled"
 Metrics = Sequence[Mapping[str, Any]]
+Evaluation = tuple[str, Mapping[str, Any]]
+"""When it was done, and the score of each environment and of all pooled."""
 
 
-def plot_run(metrics: Metrics, summary: Mapping[str, Any] | None, path: Path, *, title: str = "") -> None:
-    """Draw `path` (PNG) from a run's metrics and, once there is one, its summary.
+def plot_run(folder: RunFolder) -> Path:
+    """Draw the run's picture from what it has recorded so far.
 
-    Reads `step`, `reward/ENV`, `informative` of each line, and `before` and `after` of the summary.
-    Raises: UsageError if the file cannot be written.
+    Raises: UsageError if it cannot be written.
     """
+    info = folder.info()
+    evaluations = [(event["phase"], event) for event in folder.events() if event["kind"] == "evaluation"]
+    picture = draw(
+        folder.metrics(), [(phase, _measured(event)) for phase, event in evaluations], f"{info.model} · {info.name}"
+    )
+    write_bytes(folder.curve_path, picture)
+    return folder.curve_path
+
+
+def draw(metrics: Metrics, evaluations: Sequence[Evaluation], title: str = "") -> bytes:
+    """A PNG from `step`, `informative` and `reward/ENV` of each line of metrics, and from held-out evaluations in order."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    scores = [_measured(summary, "before"), _measured(summary, "after")]
-    envs = _environments(metrics, scores)
+    envs = _environments(metrics, evaluations)
     colours = {env: COLOURS[i % len(COLOURS)] for i, env in enumerate(envs)}
     figure = Figure(figsize=(9.6, 4.2), dpi=160, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
@@ -37,14 +48,14 @@ def plot_run(metrics: Metrics, summary: Mapping[str, Any] | None, path: Path, *,
     rewards, share, heldout = (figure.add_subplot(at) for at in (grid[0, 0], grid[1, 0], grid[:, 1]))
     _draw_rewards(rewards, metrics, colours)
     _draw_share(share, metrics)
-    _draw_heldout(heldout, scores, colours)
+    _draw_heldout(heldout, evaluations, colours)
     share.sharex(rewards)
     rewards.tick_params(labelbottom=False)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
     buffer = BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_bytes(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def smooth(values: Sequence[float], keep: float = 0.6) -> list[float]:
@@ -56,15 +67,15 @@ def smooth(values: Sequence[float], keep: float = 0.6) -> list[float]:
     return out
 
 
-def _measured(summary: Mapping[str, Any] | None, when: str) -> dict[str, Any]:
-    """Scores of environments of which anything could be scored."""
-    found = (summary or {}).get(when) or {}
-    return {env: score for env, score in found.items() if score["mean"] is not None}
+def _measured(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores in an evaluation's event, of environments of which anything could be scored."""
+    scores = {name: value for name, value in event.items() if isinstance(value, dict)}
+    return {name: score for name, score in scores.items() if score.get("mean") is not None}
 
 
-def _environments(metrics: Metrics, scores: Sequence[Mapping[str, Any]]) -> list[str]:
+def _environments(metrics: Metrics, evaluations: Sequence[Evaluation]) -> list[str]:
     trained = {key.removeprefix("reward/") for line in metrics for key in line if key.startswith("reward/")}
-    return sorted(trained | {env for score in scores for env in score if env != POOLED})
+    return sorted(trained | {env for _, scores in evaluations for env in scores if env != POOLED})
 
 
 def _series(metrics: Metrics, key: str) -> tuple[list[float], list[float]]:
@@ -98,20 +109,22 @@ def _draw_share(axes: Any, metrics: Metrics) -> None:
     axes.set_xlabel("step", color=FAINT, fontsize=9)
 
 
-def _draw_heldout(axes: Any, scores: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> None:
-    _style(axes, "held-out success, before and after")
-    rows = [env for env in (*colours, POOLED) if any(env in score for score in scores)]
-    axes.set_xlim(-0.35, 1.35)
-    axes.set_xticks([0, 1], ["before", "after"], fontsize=10)
+def _draw_heldout(axes: Any, evaluations: Sequence[Evaluation], colours: Mapping[str, str]) -> None:
+    _style(axes, "held-out success")
+    rows = [env for env in (*colours, POOLED) if any(env in scores for _, scores in evaluations)]
+    axes.set_xticks(range(len(evaluations)), [phase for phase, _ in evaluations], fontsize=10)
     if not rows:
-        _say(axes, "measured when the run ends")
+        axes.set_yticks([])
+        _say(axes, "not measured yet")
         return
+    width = max(1, len(evaluations) - 1)
     for i, env in enumerate(rows):
-        offset = 0.05 * (i - (len(rows) - 1) / 2)
-        points = [(x + offset, score[env]) for x, score in enumerate(scores) if env in score]
+        offset = 0.05 * width * (i - (len(rows) - 1) / 2)
+        points = [(x + offset, scores[env]) for x, (_, scores) in enumerate(evaluations) if env in scores]
         _draw_line(axes, points, colours.get(env, INK), bold=env == POOLED)
-    _label_ends(axes, scores, rows, colours)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    _label_ends(axes, evaluations[-1][1], colours, x=len(evaluations) - 1 + 0.14 * width)
+    axes.set_xlim(-0.25 * width, len(evaluations) - 1 + 0.85 * width)
 
 
 def _draw_line(axes: Any, points: list[tuple[float, Mapping[str, float]]], colour: str, *, bold: bool) -> None:
@@ -132,12 +145,9 @@ def _draw_line(axes: Any, points: list[tuple[float, Mapping[str, float]]], colou
     )
 
 
-def _label_ends(
-    axes: Any, scores: Sequence[Mapping[str, Any]], rows: Sequence[str], colours: Mapping[str, str]
-) -> None:
+def _label_ends(axes: Any, scores: Mapping[str, Any], colours: Mapping[str, str], x: float) -> None:
     """Name and value beside the last point of each line, moved apart where they would overlap."""
-    last = scores[1] or scores[0]
-    labels = sorted((last[env]["mean"], env) for env in rows if env in last)
+    labels = sorted((score["mean"], env) for env, score in scores.items())
     low, high = axes.get_ylim()
     gap, at = 0.06 * (high - low), float("-inf")
     heights = []
@@ -145,14 +155,10 @@ def _label_ends(
         at = max(mean, at + gap)
         heights.append(at)
     shift = sum(height - mean for height, (mean, _) in zip(heights, labels, strict=True)) / max(1, len(labels))
-    x = 1.14 if scores[1] else 0.14
     for height, (mean, env) in zip(heights, labels, strict=True):
         weight = "bold" if env == POOLED else "normal"
-        place = (x, height - shift)
-        axes.annotate(
-            f"{env} {mean:.2f}", place, color=colours.get(env, INK), fontsize=9, va="center", fontweight=weight
-        )
-    axes.set_xlim(-0.25, 1.85 if scores[1] else 1.25)
+        style = {"color": colours.get(env, INK), "fontsize": 9, "va": "center", "fontweight": weight}
+        axes.annotate(f"{env} {mean:.2f}", (x, height - shift), **style)
 
 
 def _style(axes: Any, title: str) -> None:

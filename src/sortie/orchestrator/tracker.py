@@ -27,24 +27,32 @@ class WandbLike(Protocol):
     def finish(self) -> Any: ...
 
 
+def require(name: str) -> WandbLike:
+    """The module of a tracker.
+
+    Raises: MissingExtra if it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        raise MissingExtra(f"tracker {name!r}", EXTRAS.get(name, name)) from None
+
+
+def open_tracker(name: str | None, run: str, config: Mapping[str, Any]) -> Tracker:
+    """Begin a run with the tracker of that name; None: one that does nothing.
+
+    Raises: MissingExtra if it is not installed.
+    """
+    tracker = Tracker(require(name) if name is not None else None)
+    tracker.init(run, config)
+    return tracker
+
+
 class Tracker:
     """Forwards to a tracker module until it fails once; without a module it does nothing."""
 
     def __init__(self, module: WandbLike | None = None) -> None:
         self._module = module
-
-    @classmethod
-    def named(cls, name: str | None) -> Tracker:
-        """The tracker of that name; None: one that does nothing.
-
-        Raises: MissingExtra if it is not installed.
-        """
-        if name is None:
-            return cls()
-        try:
-            return cls(importlib.import_module(name))
-        except ModuleNotFoundError:
-            raise MissingExtra(f"tracker {name!r}", EXTRAS.get(name, name)) from None
 
     def init(self, run: str, config: Mapping[str, Any]) -> None:
         """Begin a run with its settings."""

@@ -1,6 +1,7 @@
 """The learning curve of a run, as a picture that reads at README width.
 
-Three panels: reward per training step, share of informative groups, and held-out success with 95% intervals. Each environment keeps its colour throughout.
+Three panels: reward per training step, share of informative groups, and held-out success with 95% intervals. Each
+environment keeps its colour throughout.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def plot_run(folder: RunFolder) -> Path:
 
 
 def draw(metrics: Metrics, evaluations: Sequence[Evaluation], title: str = "") -> bytes:
-    """A PNG from `step`, `informative` and `reward/ENV` of each line of metrics, and from held-out evaluations in order."""
+    """A PNG from `step`, `informative` and `reward/ENV` of each line of metrics, and from evaluations in order."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -11,16 +11,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from sortie.core.completion import Completion, CompletionEnd
 from sortie.core.errors import ModelError, UsageError
 from sortie.inference.client import SampleRequest
 from sortie.inference.renderers.base import Renderer
 from sortie.inference.renderers.messages import MessageRenderer
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 T = TypeVar("T")
@@ -36,9 +33,12 @@ class Server:
         """
         if base_url is None and not os.environ.get(KEY_VARIABLE):
             raise UsageError(f"no key: set {KEY_VARIABLE}, or give --base-url for a server of your own")
+        from openai import AsyncOpenAI
+
         self.model, self.base_url = model, base_url
         self.timeout_s, self.retries = timeout_s, retries
-        self._client: AsyncOpenAI | None = None
+        key = os.environ.get(KEY_VARIABLE) or "none"  # servers of one's own ask for none, the SDK does
+        self.client = AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=retries)
 
     def __repr__(self) -> str:
         key = "***" if os.environ.get(KEY_VARIABLE) else None
@@ -46,21 +46,7 @@ class Server:
 
     async def aclose(self) -> None:
         """Close the connections; safe to call twice."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    @property
-    def client(self) -> AsyncOpenAI:
-        """The SDK's client."""
-        if self._client is None:
-            from openai import AsyncOpenAI
-
-            key = os.environ.get(KEY_VARIABLE) or "none"  # local servers ask for none, the SDK does
-            self._client = AsyncOpenAI(
-                api_key=key, base_url=self.base_url, timeout=self.timeout_s, max_retries=self.retries
-            )
-        return self._client
+        await self.client.close()
 
     async def _ask(self, request: SampleRequest, call: Callable[[], Awaitable[T]]) -> T:
         """One SDK call, with its errors in our words.

@@ -64,11 +64,14 @@ class MessageRenderer:
 
     def parse(self, sampled: Sequence[int]) -> Message:
         """The answer in `sampled`: the server's own calls, or calls that its model wrote as text."""
+        text = self.decode(sampled)
         try:
-            wire = json.loads(self.decode(sampled))
-            content, calls = wire.get("content") or "", wire.get("tool_calls") or ()
-        except (ValueError, AttributeError):
-            return parse_text(self.decode(sampled))
+            wire = json.loads(text)
+        except ValueError:
+            return parse_text(text)
+        if not isinstance(wire, dict) or wire.get("role") != "assistant":
+            return parse_text(text)  # not a line of ours: a scripted text
+        content, calls = wire.get("content") or "", wire.get("tool_calls") or ()
         if not calls:
             return parse_text(content)
         return Message(role="assistant", content=content, tool_calls=tuple(map(_read, calls)))

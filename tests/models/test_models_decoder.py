@@ -99,6 +99,16 @@ def test_a_missing_weight_is_named(tiny: Any) -> None:
         Decoder.from_state(DecoderConfig.read(folder), state)
 
 
+def test_missing_weights_are_one_line(tiny: Any) -> None:
+    folder, _ = tiny("Llama")
+    (folder / "model.safetensors").write_bytes(b"cut short")
+    with pytest.raises(UsageError, match="cannot read weights"):
+        Decoder.load(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(UsageError, match=r"has no model\.safetensors: weights in other formats"):
+        Decoder.load(folder)
+
+
 @pytest.mark.model
 def test_smollm2_equals_transformers(smollm2: Any) -> None:
     from transformers import AutoModelForCausalLM

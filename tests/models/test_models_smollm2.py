@@ -16,6 +16,7 @@ from sortie import models
 from sortie.core.errors import UsageError
 from sortie.models import smollm2
 from sortie.models.cache import sha256
+from sortie.models.folder import count_parameters
 
 
 @pytest.fixture
@@ -122,4 +123,4 @@ def test_the_real_one_speaks(smollm2: Path) -> None:
         logits = decoder.logits(decoder.forward(ids, attend.positions_T, attend))
     assert tokenizer.decode([int(logits[-1].argmax())]) == " Paris"
     info = models.show("smollm2-135m")
-    assert decoder.parameters == info.parameters == models.registry.count_parameters(smollm2)
+    assert decoder.parameters == info.parameters == count_parameters(smollm2)

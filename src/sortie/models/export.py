@@ -20,9 +20,8 @@ from sortie.core.errors import UsageError
 from sortie.core.policy import ALL_TARGETS, LoraConfig
 from sortie.models.cache import explained
 from sortie.models.config import DecoderConfig
+from sortie.models.folder import read_json, weight_files
 from sortie.models.lora import Lora, projection_shapes, tensor_name
-from sortie.models.tokenizer import read_json
-from sortie.models.weights import weight_files
 
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"

@@ -5,19 +5,16 @@ A model is named by an entry of `MODELS`, by a folder in Hugging Face layout, or
 
 from __future__ import annotations
 
-import json
 import re
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from sortie.core.errors import UnknownName, UsageError
 from sortie.models import smollm2
 from sortie.models.cache import is_whole, make_once, model_folder
-from sortie.models.tokenizer import read_json
+from sortie.models.folder import check_folder, count_parameters, read_json
 
 Progress = Callable[[str], None]
 
@@ -120,37 +117,6 @@ def resolve(name: str | Path, progress: Progress = lambda line: None) -> Path:
     return _folder_of(str(name), progress, hashes=False)
 
 
-def check_folder(folder: Path) -> Path:
-    """Return `folder` if it has all that a model needs.
-
-    Raises: UsageError naming what is missing.
-    """
-    missing = [name for name in ("config.json", "tokenizer.json") if not (folder / name).is_file()]
-    if not _weight_files(folder):
-        missing.append("model.safetensors")
-    missing += [path.name for path in _weight_files(folder) if not path.is_file()]
-    if missing:
-        raise UsageError(f"{folder} is not a complete model folder: it has no {', no '.join(missing)}")
-    return folder
-
-
-def count_parameters(folder: Path) -> int:
-    """Number of weights, from the headers of the safetensors files.
-
-    Raises: UsageError if a header cannot be read.
-    """
-    total = 0
-    for path in _weight_files(folder):
-        try:
-            with path.open("rb") as file:
-                (length,) = struct.unpack("<Q", file.read(8))
-                header = json.loads(file.read(length))
-        except (OSError, ValueError, struct.error) as error:
-            raise UsageError(f"cannot read weights {path}: {error}") from None
-        total += sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
-    return total
-
-
 def _folder_of(name: str, progress: Progress, *, hashes: bool) -> Path:
     if name in MODELS:
         entry = MODELS[name]
@@ -207,12 +173,3 @@ def _from_hub(name: str, *, local_only: bool) -> Path:
         if local_only:
             reason = f"it is not on this machine; fetch it with `sortie model get {name}`"
         raise UsageError(f"cannot get {name!r} from the Hugging Face hub: {reason}") from None
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    """Paths the folder should have weights at; empty if it has neither an index nor a single file."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        return [folder / name for name in sorted(set(read_json(index).get("weight_map", {}).values()))]
-    single = folder / "model.safetensors"
-    return [single] if single.is_file() else []

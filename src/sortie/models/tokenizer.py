@@ -6,7 +6,6 @@ about ending tokens is gathered here once, so that engine and renderers agree on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sortie.core.errors import UsageError
+from sortie.models.folder import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -82,22 +82,6 @@ def load_tokenizer(folder: Path | str) -> ChatTokenizer:
         bos_token=bos,
         eos_token=eos,
     )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is no such file.
-
-    Raises: UsageError if the file cannot be read or is not a JSON object.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
-    if not isinstance(data, dict):
-        raise UsageError(f"{path} must hold a JSON object, not {type(data).__name__}")
-    return data
 
 
 def _load_backend(path: Path) -> Tokenizer:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from sortie.core.errors import UsageError
+from sortie.models.folder import weight_files
 
 
 def read_weights(folder: Path, *, dtype: torch.dtype, device: str = "cpu") -> dict[str, Tensor]:
@@ -20,6 +20,8 @@ def read_weights(folder: Path, *, dtype: torch.dtype, device: str = "cpu") -> di
 
     out: dict[str, Tensor] = {}
     for path in weight_files(folder):
+        if not path.is_file():
+            raise UsageError(f"{folder} has no {path.name}: weights in other formats than safetensors are not read")
         try:
             with safe_open(path, framework="pt", device=device) as file:
                 for name in file.keys():  # noqa: SIM118 - a safe_open handle is not a mapping
@@ -27,18 +29,3 @@ def read_weights(folder: Path, *, dtype: torch.dtype, device: str = "cpu") -> di
         except (OSError, SafetensorError) as error:
             raise UsageError(f"cannot read weights {path}: {error}") from None
     return out
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of a model folder.
-
-    Raises: UsageError if there are none.
-    """
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        return [folder / name for name in names]
-    single = folder / "model.safetensors"
-    if single.exists():
-        return [single]
-    raise UsageError(f"{folder} has no model.safetensors: weights in other formats are not read")

@@ -1,1 +1,1 @@
-"""The command line: nouns and verbs."""
+"""The command line: nouns and verbs. Its modules import nothing heavy at the top, so that help answers at once."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings, strategies as st
 from renderer_tokenizers import MakeTokenizer
 
 from sortie.core.messages import Message, ToolCall, assistant, system, tool_result, user
 from sortie.core.tool_schema import ToolSchema
 from sortie.inference.renderers.base import Renderer
+from sortie.inference.renderers.parsing import parse_text
 from sortie.inference.renderers.qwen import QwenRenderer
 from sortie.inference.renderers.smollm import SmolLMRenderer
 
@@ -111,3 +113,20 @@ def test_a_turn_that_sampled_nothing_is_still_closed(renderer: Renderer) -> None
     history = [user("x"), assistant("")]
     added = renderer.extend(history, [], [user("y")])
     assert added[:1] == list(renderer.stop_ids[:1]) or not renderer.stop_ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "add", "arguments": {"a": 1}}',
+        'So: <tool_call>{"name": "add", "arguments": "{\\"a\\": 1}"}</tool_call>',
+        '{"name": "add", "arguments": {"a": 1}',
+        "<tool_call>add(1)",
+        "no call",
+    ],
+)
+def test_every_renderer_reads_the_same_calls(renderer: Renderer, text: str) -> None:
+    """Pain C5: one parser, whichever model or server wrote the text, in training and evaluation."""
+    always = isinstance(renderer, QwenRenderer) and renderer.habit == "always"
+    sampled = renderer.encode("</think>\n\n" + text if always else text)
+    assert renderer.parse(sampled).tool_calls == parse_text(text).tool_calls

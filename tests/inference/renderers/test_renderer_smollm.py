@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from renderer_tokenizers import MakeTokenizer
 
 from sortie.core.errors import UsageError
 from sortie.core.messages import ToolCall, assistant, system, tool_result, user
 from sortie.core.tool_schema import ToolSchema
+from sortie.inference.renderers import renderer_for
 from sortie.inference.renderers.smollm import SmolLMRenderer
-from sortie.models.tokenizer import ChatTokenizer
+from sortie.inference.renderers.template import ChatTemplate
+from sortie.models.tokenizer import ChatTokenizer, load_tokenizer
 
 CALCULATOR = ToolSchema(
     name="calculator",
@@ -58,3 +62,25 @@ def test_a_model_without_chatml_tokens_is_refused(make_tokenizer: MakeTokenizer)
 
     with pytest.raises(UsageError, match="generic"):
         SmolLMRenderer(ChatTokenizer(backend=Tokenizer(models.BPE())))
+
+
+@pytest.mark.model
+def test_the_real_model_gets_the_ids_of_its_own_template(smollm2: Path) -> None:
+    """Pain A8, A9: encoded in parts, equal to the template's text encoded in one."""
+    renderer = renderer_for(smollm2)
+    assert isinstance(renderer, SmolLMRenderer)
+    tokenizer = renderer.tokenizer
+    assert tokenizer.chat_template is not None
+    talk = [user("What is 3 * 4?\n\nShow é."), assistant("12, I'm sure."), user("\n ok "), assistant("Bye"), user("x")]
+    for messages in (talk, [system("Be brief."), *talk]):
+        text = ChatTemplate(tokenizer.chat_template).render(messages, generate=True)
+        assert renderer.render(messages) == tokenizer.encode(text)
+
+
+@pytest.mark.model
+def test_tool_prompting_stays_short_on_the_real_tokenizer(smollm2: Path) -> None:
+    renderer = SmolLMRenderer(load_tokenizer(smollm2))
+    plain = len(renderer.render([system("Be brief."), user("x")]))
+    assert len(renderer.render([system("Be brief."), user("x")], [CALCULATOR])) - plain <= 40
+    call = ToolCall(name="calculator", arguments={"expression": "37 * 12"})
+    assert len(renderer.spell(assistant("", call))) <= 24

@@ -1,1 +1,8 @@
-"""Tasks, tools, rewards and needed resources of one domain."""
+"""Environments: tasks, tools and rewards of one domain."""
+
+from sortie.envs.env import Env, Oracle, Setup
+from sortie.envs.registry import EnvInfo, build, catalog_info
+from sortie.envs.rows import TaskSource
+from sortie.envs.taskset import TaskList
+
+__all__ = ["Env", "EnvInfo", "Oracle", "Setup", "TaskList", "TaskSource", "build", "catalog_info"]

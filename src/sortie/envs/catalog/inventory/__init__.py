@@ -1,0 +1,51 @@
+"""A shop with two stores: look up, reserve, move and order until the stock is as asked."""
+
+from __future__ import annotations
+
+from sortie.agents.react import ReAct
+from sortie.core.messages import Message, ToolCall, assistant, tool_result, user
+from sortie.envs.catalog.inventory.rewards import as_asked
+from sortie.envs.catalog.inventory.shop import opened
+from sortie.envs.catalog.inventory.tasks import GRADES, oracle
+from sortie.envs.catalog.inventory.tools import TOOLS
+from sortie.envs.env import Env
+from sortie.envs.graded import CatalogEntry, GradedConfig
+
+NAME = "inventory"
+DESCRIPTION = "A shop API with state: look up, reserve, move and order stock"
+
+
+def _example(prompt: str, *calls: ToolCall) -> tuple[Message, ...]:
+    turns = [message for call in calls for message in (assistant("", call), tool_result("ok", call.name))]
+    return (user(prompt), *turns, assistant("Done."))
+
+
+# The model imitates the example it read last, so that one ends in the call that most tasks need, item and number.
+EXAMPLES = (
+    _example("Order 30 tables.", ToolCall(name="order", arguments={"item": "tables", "n": 30})),
+    _example(
+        "Move 5 bikes to east, then reserve 3 tables.",
+        ToolCall(name="move", arguments={"item": "bikes", "n": 5, "to": "east"}),
+        ToolCall(name="reserve", arguments={"item": "tables", "n": 3}),
+    ),
+)
+
+
+def build(config: GradedConfig) -> Env:
+    """The environment with the chosen levels."""
+    turns = max(grade.turns for grade in config.chosen(NAME, GRADES).values())
+    return Env(
+        NAME,
+        tasks=config.tasks(NAME, GRADES, "train"),
+        heldout=config.tasks(NAME, GRADES, "heldout"),
+        tools=TOOLS,
+        rewards=[as_asked],
+        agent=ReAct(max_turns=turns + 1),
+        setup=opened,
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+        oracle=oracle,
+    )
+
+
+ENTRY = CatalogEntry(name=NAME, description=DESCRIPTION, grades=GRADES, config=GradedConfig, build=build)

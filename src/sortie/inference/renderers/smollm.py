@@ -1,9 +1,9 @@
 """SmolLM2, and any ChatML model whose own template knows no tools: the tool prompting is ours.
 
-It is short, because on a laptop CPU every prompt token costs: one line per tool, one line for the form of a call. Calls
-are bare JSON and results a turn of the role `tool`, by measurement: SmolLM2-135M-Instruct, two worked examples, one-step
-sums at temperature 1, 128 samples each. Bare JSON gave a right calculator call in 31%, `<tool_call>` tags in 18% at ten
-more tokens a call; results as a user's `<tool_response>` gave 30%, also at ten more tokens each.
+It is short, because on a laptop CPU every prompt token costs: one line per tool, one line for the form of a call.
+Calls are bare JSON and results a turn of the role `tool`, by measurement: SmolLM2-135M-Instruct, two worked examples,
+one-step sums at temperature 1, 128 samples each. Bare JSON gave a right calculator call in 31%, `<tool_call>` tags in
+18% at ten more tokens a call; results as a user's `<tool_response>` gave 30%, at ten more tokens a result.
 """
 
 from __future__ import annotations

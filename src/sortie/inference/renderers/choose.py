@@ -13,7 +13,8 @@ from sortie.inference.renderers.generic import GenericRenderer
 from sortie.inference.renderers.qwen import QwenRenderer
 from sortie.inference.renderers.smollm import SmolLMRenderer
 from sortie.inference.renderers.template import ChatTemplate
-from sortie.models.tokenizer import ChatTokenizer, load_tokenizer, read_json
+from sortie.models.folder import read_json
+from sortie.models.tokenizer import ChatTokenizer, load_tokenizer
 
 RENDERERS: Registry[Callable[[ChatTokenizer], Renderer]] = Registry("renderer")
 RENDERERS.register("smollm")(SmolLMRenderer)

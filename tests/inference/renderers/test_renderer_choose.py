@@ -21,6 +21,7 @@ from sortie.inference.renderers.smollm import SmolLMRenderer
         (qwen_template(habit="optional"), QwenRenderer),
         (qwen_template(habit="always"), QwenRenderer),
         (WITH_TOOLS, GenericRenderer),
+        ("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML, GenericRenderer),
         (CHATML.replace("<|im_end|>\n{% endfor %}", "  <|im_end|>\n{% endfor %}"), GenericRenderer),
     ],
 )

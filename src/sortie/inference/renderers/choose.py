@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from sortie.core.errors import UsageError
 from sortie.core.messages import assistant, system, user
 from sortie.core.registry import Registry
 from sortie.core.tool_schema import ToolSchema
@@ -55,13 +56,17 @@ def _family(tokenizer: ChatTokenizer, model_type: str) -> str:
     # Stripped, because templates are; that choice is not part of the family.
     if _agree(template, QwenRenderer(tokenizer, history_thinking="strip"), [_TOOL]):
         return "qwen"
-    knows_tools = _TOOL.name in template.render(_TALK, [_TOOL], generate=True)
-    return "smollm" if not knows_tools and _agree(template, SmolLMRenderer(tokenizer), []) else "generic"
+    if not _agree(template, SmolLMRenderer(tokenizer), []):
+        return "generic"
+    return "generic" if _TOOL.name in template.render(_TALK, [_TOOL], generate=True) else "smollm"
 
 
 def _agree(template: ChatTemplate, renderer: Renderer, tools: list[ToolSchema]) -> bool:
     """Whether the two spell a conversation alike: with and without a system text, and with earlier turns."""
-    return all(
-        renderer.decode(renderer.render(talk, tools)) == template.render(talk, tools, generate=True)
-        for talk in (_TALK, _TALK[1:])
-    )
+    try:
+        return all(
+            renderer.decode(renderer.render(talk, tools)) == template.render(talk, tools, generate=True)
+            for talk in (_TALK, _TALK[1:])
+        )
+    except UsageError:  # a template that refuses a system text, say
+        return False

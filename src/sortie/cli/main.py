@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import click
 
@@ -28,7 +27,7 @@ STOPPED = 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("sortie-rl"), prog_name="sortie")
+@click.version_option(package_name="sortie-rl", prog_name="sortie")
 def cli() -> None:
     """Train LLM agents by reinforcement learning, from a laptop CPU up.
 

@@ -59,11 +59,12 @@ def rollout(
 
     from sortie.cli.transcript import result, transcript
     from sortie.core.records import to_line, tokens_of
+    from sortie.envs.bare import without_tools
 
     (env,) = build_envs([env_name], levels)
     task = _pick(env, split, index)
     if no_tools:
-        env = env.without_tools()
+        env = without_tools(env)
 
     async def act() -> tuple[Trajectory, Session]:
         from sortie.rollouts.engine import RolloutEngine

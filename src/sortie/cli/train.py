@@ -49,13 +49,11 @@ def train(
 
 
 def _print_plan(config: RunConfig, as_json: bool) -> None:
-    import asyncio
-
     from sortie.orchestrator.setup import build_envs, check, preview
 
     built = build_envs(config)
     check(config, built)
-    lines = asyncio.run(preview(config, built))
+    lines = preview(config, built)
     if as_json:
         print_json({"config": config.model_dump(mode="json"), "plan": lines})
     else:

@@ -1,0 +1,58 @@
+"""How the tests call `sortie`, and what they train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sortie.cli.main import main
+
+Command = Callable[..., tuple[int, str, str]]
+
+WORLD = '''
+import sortie
+
+
+@sortie.tool(inline=True)
+def shout(text: str) -> str:
+    """Say `text` in capitals."""
+    return text.upper()
+
+
+@sortie.reward(inline=True)
+def short(answer: str | None, trajectory: sortie.Trajectory) -> float:
+    return 1.0 / (1 + trajectory.sampled_tokens)
+
+
+def solve(task):
+    return [sortie.assistant("yes")]
+
+
+env = sortie.Env(
+    "echo", tasks=[{"prompt": f"say {i}"} for i in range(40)], tools=[shout], rewards=[short], oracle=solve
+)
+'''
+
+RUN_FILE = """
+model = "./tiny"
+steps = 2
+[rollouts]
+groups = 2
+group_size = 2
+[rollouts.limits]
+turn_tokens = 8
+rollout_tokens = 16
+[lora]
+rank = 2
+[scheduler]
+name = "envsched"
+[eval]
+tasks = 4
+[[env]]
+name = "cli_world:env"
+"""
+
+
+def run_command(*arguments: str | Path) -> int:
+    """Exit code of one command."""
+    return main([str(argument) for argument in arguments])

@@ -19,9 +19,9 @@ class GradedConfig(Config):
 
     levels: tuple[int, ...] = Field((1, 2, 3), min_length=1)
     """Levels to draw tasks from, the easiest being 1."""
-    tasks_per_level: int = Field(1000, ge=1, le=4000)
+    tasks_per_level: int = Field(500, ge=1, le=4000)
     """Tasks to train on, per level."""
-    heldout_per_level: int = Field(200, ge=1, le=800)
+    heldout_per_level: int = Field(100, ge=1, le=800)
     """Tasks held out, per level."""
     seed: int = 0
     """Another seed, other tasks; which split a task belongs to stays the same."""

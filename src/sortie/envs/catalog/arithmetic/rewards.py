@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sortie.agents.reward import reward
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?|(?<=[\w.)])\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
 
 
 @reward(inline=True)
@@ -17,6 +17,6 @@ def correct(answer: str | None, result: str) -> float:
 
 
 def last_number(text: str) -> Fraction | None:
-    """The last number written in a text, thousands separators allowed; a hyphen after a digit is no sign."""
+    """The last number written in a text, thousands separators allowed; a hyphen right after a digit is no sign."""
     found = _NUMBER.findall(text)
     return Fraction(found[-1].replace(",", "")) if found else None

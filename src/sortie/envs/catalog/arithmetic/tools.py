@@ -45,7 +45,7 @@ def evaluate(expression: str) -> str:
 
 def _value(node: ast.expr, text: str) -> Fraction:
     match node:
-        case ast.Constant():
+        case ast.Constant(value=int() | float()):
             return Fraction(ast.get_source_segment(text, node) or "")  # the digits as written: 0.1 is a tenth
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand, text)

@@ -1,4 +1,4 @@
-"""A shop with two stores: look up, reserve, move and order until the stock is as asked."""
+"""A shop with a depot: look up, reserve, move and order until the inventory is as asked."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def _example(prompt: str, *calls: ToolCall) -> tuple[Message, ...]:
     return (user(prompt), *turns, assistant("Done."))
 
 
-# The model imitates the example it read last, so that one ends in the call that most tasks need, item and number.
+def _call(name: str, item: str, n: int) -> ToolCall:
+    return ToolCall(name=name, arguments={"item": item, "n": n})
+
+
 EXAMPLES = (
-    _example("Order 30 tables.", ToolCall(name="order", arguments={"item": "tables", "n": 30})),
+    _example("Order 30 tables.", _call("order", "tables", 30)),
     _example(
-        "Move 5 bikes to east, then reserve 3 tables.",
-        ToolCall(name="move", arguments={"item": "bikes", "n": 5, "to": "east"}),
-        ToolCall(name="reserve", arguments={"item": "tables", "n": 3}),
+        "Move 5 bikes to the shop, then reserve 3 tables.", _call("move", "bikes", 5), _call("reserve", "tables", 3)
     ),
 )
 

@@ -11,27 +11,27 @@ from sortie.context.run_context import RunContext
 from sortie.core.errors import ToolError
 from sortie.core.task import Task
 
-STORES = ("east", "west")
+SHOP, DEPOT = PLACES = ("shop", "depot")
 
 
 @dataclass(slots=True)
-class Shop:
-    """What two stores hold, and what was reserved and ordered. Every change is all or nothing."""
+class Inventory:
+    """What lies in shop and depot, what was reserved and ordered. A call that is refused changes nothing."""
 
     stock: dict[str, dict[str, int]]
-    """Pieces by item and store."""
+    """Pieces by item and place."""
     reserved: dict[str, int] = field(default_factory=dict)
-    """Pieces promised to customers, out of the stock of both stores."""
+    """Pieces promised to customers; they stay in the shop."""
     ordered: dict[str, int] = field(default_factory=dict)
     """Pieces on their way from the supplier."""
 
     @classmethod
-    def of(cls, stock: Mapping[str, Mapping[str, int]]) -> Shop:
-        """A shop with a stock of its own, equal to this one."""
-        return cls({item: dict(stores) for item, stores in stock.items()})
+    def of(cls, stock: Mapping[str, Mapping[str, int]]) -> Inventory:
+        """An inventory with a stock of its own, equal to this one."""
+        return cls({item: dict(places) for item, places in stock.items()})
 
     def at(self, item: str) -> dict[str, int]:
-        """Pieces of an item by store.
+        """Pieces of an item by place.
 
         Raises: ToolError naming the items there are.
         """
@@ -40,40 +40,37 @@ class Shop:
         return self.stock[item]
 
     def reserve(self, item: str, n: int) -> None:
-        """Raises: ToolError if fewer than n are free."""
-        free = sum(self.at(item).values()) - self.reserved.get(item, 0)
-        self._check(n, free, f"{item} are free")
+        """Raises: ToolError if fewer than n are free in the shop."""
+        free = self.at(item)[SHOP] - self.reserved.get(item, 0)
+        _check(n, free, f"{item} are free in the shop")
         self.reserved[item] = self.reserved.get(item, 0) + n
 
-    def move(self, item: str, n: int, to: str) -> None:
-        """Raises: ToolError if the other store has fewer than n."""
-        stores, source = self.at(item), _other(to)
-        self._check(n, stores[source], f"{item} are in {source}")
-        stores[source] -= n
-        stores[to] += n
+    def move(self, item: str, n: int) -> None:
+        """From depot to shop. Raises: ToolError if the depot has fewer than n."""
+        places = self.at(item)
+        _check(n, places[DEPOT], f"{item} are in the depot")
+        places[DEPOT] -= n
+        places[SHOP] += n
 
     def order(self, item: str, n: int) -> None:
-        """Raises: ToolError if n is not positive."""
+        """Raises: ToolError if there is no such item or n is not positive."""
         self.at(item)
-        self._check(n, None, "")
+        _check(n)
         self.ordered[item] = self.ordered.get(item, 0) + n
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data."""
-        return {"stock": Shop.of(self.stock).stock, "reserved": dict(self.reserved), "ordered": dict(self.ordered)}
+        return {"stock": Inventory.of(self.stock).stock, "reserved": dict(self.reserved), "ordered": dict(self.ordered)}
 
-    def _check(self, n: int, most: int | None, where: str) -> None:
-        if n < 1:
-            raise ToolError("n must be at least 1")
-        if most is not None and n > most:
-            raise ToolError(f"only {most} {where}")
+
+def _check(n: int, most: int | None = None, what: str = "") -> None:
+    if n < 1:
+        raise ToolError("n must be at least 1")
+    if most is not None and n > most:
+        raise ToolError(f"only {most} {what}")
 
 
 @contextmanager
-def opened(task: Task, ctx: RunContext) -> Iterator[Shop]:
-    """The shop as the task starts it, one per rollout."""
-    yield Shop.of(task.data["stock"])
-
-
-def _other(store: str) -> str:
-    return STORES[1 - STORES.index(store)]
+def opened(task: Task, ctx: RunContext) -> Iterator[Inventory]:
+    """The inventory as the task starts it, one per rollout."""
+    yield Inventory.of(task.data["stock"])

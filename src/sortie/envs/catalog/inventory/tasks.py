@@ -1,7 +1,8 @@
-"""Six levels of work in a shop, drawn from a seeded generator.
+"""Six levels of work in a shop and its depot, drawn from a seeded generator.
 
-A task's data: `stock`, how the shop starts; `goal`, how it must end; `calls`, one way there. The goal always differs
-from the start. Wordings are held out as a whole: no held-out prompt is ever a training prompt, whatever the stock.
+A task's data: `stock`, how the inventory starts; `goal`, how it must end; `calls`, one way there. The goal always
+differs from the start. Wordings are held out as a whole: no held-out prompt is ever a training prompt, whatever the
+stock.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from sortie.core.messages import Message, ToolCall, assistant
 from sortie.core.task import Task
-from sortie.envs.catalog.inventory.shop import STORES, Shop
+from sortie.envs.catalog.inventory.shop import DEPOT, PLACES, SHOP, Inventory
 from sortie.envs.taskset import Draft, Grade
 
 # Words that are one token for SmolLM2: a name spelled in pieces is harder to copy.
@@ -35,111 +36,101 @@ def oracle(task: Task) -> Sequence[Message]:
     return [*(assistant("", call) for call in calls), assistant("Done.")]
 
 
-def _one_call(rng: Random) -> Draft:
+def _one_change(rng: Random) -> Draft:
     stock, (item, *_) = _shelves(rng)
-    text, call = _reserve(rng, item, stock) if rng.random() < 0.5 else _order(rng, item)
-    return _draft(f"{text}.", stock, [call])
+    change, text = rng.choice(_CHANGES)
+    call = _call(change, item, _feasible(rng, change, stock[item]))
+    return _draft(f"{_said(text, call)}.", stock, [call])
 
 
-def _one_move(rng: Random) -> Draft:
-    stock, (item, *_) = _shelves(rng)
-    text, call = _move(rng, item, stock)
-    return _draft(f"{text}.", stock, [call])
-
-
-def _two_calls(rng: Random) -> Draft:
-    stock, (first, second, *_) = _shelves(rng)
-    steps = [_reserve(rng, first, stock), _order(rng, second), _move(rng, second, stock)]
-    del steps[rng.randrange(1, 3)]
-    rng.shuffle(steps)
-    (text, call), (then, next_call) = steps
-    return _draft(f"{text}, then {then[0].lower()}{then[1:]}.", stock, [call, next_call])
+def _two_changes(rng: Random) -> Draft:
+    stock, items = _shelves(rng)
+    pair = zip(rng.sample(_CHANGES, 2), items[:2], strict=True)
+    steps = [(text, _call(change, item, _feasible(rng, change, stock[item]))) for (change, text), item in pair]
+    first, second = (_said(text, call) for text, call in steps)
+    return _draft(f"{first}, then {second.lower()}.", stock, [call for _, call in steps])
 
 
 def _look_up(rng: Random) -> Draft:
     stock, (item, *_) = _shelves(rng)
-    store, verb = rng.choice(STORES), rng.choice(("reserve", "order"))
-    text = f"{verb.capitalize()} as many {item} as {store} has."
-    return _draft(text, stock, [_check(item), (verb, {"item": item, "n": stock[item][store]})])
+    verb, place = rng.choice([("order", SHOP), ("order", DEPOT), ("reserve", SHOP), ("move", DEPOT)])
+    text = f"{verb.capitalize()} as many {item} as the {place} has."
+    return _draft(text, stock, [_check(item), _call(verb, item, stock[item][place])])
 
 
 def _condition(rng: Random) -> Draft:
     stock, (item, *_) = _shelves(rng)
-    store, limit = rng.choice(STORES), rng.randint(20, 70)
-    (yes, yes_call), (no, no_call) = _order(rng, item), _reserve(rng, item, stock)
-    text = f"If {store} has fewer than {limit} {item}, {yes.lower()}; otherwise {no.lower()}."
-    return _draft(text, stock, [_check(item), yes_call if stock[item][store] < limit else no_call])
-
-
-def _several(rng: Random) -> Draft:
-    """Compare two items, order the scarcer one up to a level, and even out the other between the stores."""
-    stock, (one, two, *_) = _shelves(rng)
-    store, level = rng.choice(STORES), rng.randint(100, 140)
-    scarce, other = sorted((one, two), key=lambda item: sum(stock[item].values()))
-    short = sum(stock[scarce].values())
-    if short == sum(stock[other].values()) or short >= level:
-        return _several(rng)
-    even = sum(stock[other].values()) // 2
-    away = stock[other][_opposite(store)] - even
-    if away < 1:
-        return _several(rng)
+    place, limit = rng.choice(PLACES), rng.randint(30, 80)
+    order, reserve = (_call(change, item, _feasible(rng, change, stock[item])) for change in ("order", "reserve"))
+    fewer = stock[item][place] < limit
     text = (
-        f"Of {one} and {two}, order the one with less stock up to {level} in all, "
-        f"and move the other to {store} until {_opposite(store)} has {even}."
+        f"If the {place} has fewer than {limit} {item}, order {order[1]['n']} {item}; "
+        f"otherwise reserve {reserve[1]['n']} {item}."
     )
-    calls = [_check(one), _check(two), ("order", {"item": scarce, "n": level - short}), _moved(other, away, store)]
+    return _draft(text, stock, [_check(item), order if fewer else reserve])
+
+
+def _fill_up(rng: Random) -> Draft:
+    stock, (item, *_) = _shelves(rng)
+    here = stock[item][SHOP]
+    wanted = here + rng.randint(1, stock[item][DEPOT])
+    text = f"Reserve {wanted} {item}, but first move what the shop lacks."
+    calls = [_check(item), _call("move", item, wanted - here), _call("reserve", item, wanted)]
     return _draft(text, stock, calls)
+
+
+def _compare(rng: Random) -> Draft:
+    stock, (one, two, *_) = _shelves(rng)
+    if stock[one][SHOP] == stock[two][SHOP]:
+        return _compare(rng)
+    fewer, more = sorted((one, two), key=lambda item: stock[item][SHOP])
+    n = rng.randint(2, 99)
+    text = f"Order {n} of whichever the shop has fewer of, {one} or {two}, and move the other's whole depot stock."
+    calls = [_check(one), _check(two), _call("order", fewer, n), _call("move", more, stock[more][DEPOT])]
+    return _draft(text, stock, calls)
+
+
+_CHANGES = (("order", "Order {n} {item}"), ("move", "Move {n} {item} to the shop"), ("reserve", "Reserve {n} {item}"))
 
 
 def _shelves(rng: Random) -> tuple[Stock, list[str]]:
     """A stock of four items, and their names in random order."""
     items = rng.sample(ITEMS, 4)
-    stock = {item: {store: rng.randint(10, 99) for store in STORES} for item in sorted(items)}
+    stock = {item: {place: rng.randint(10, 99) for place in PLACES} for item in sorted(items)}
     return stock, items
+
+
+def _feasible(rng: Random, change: str, places: dict[str, int]) -> int:
+    """A number of pieces that the change can be made with."""
+    return rng.randint(2, {"order": 99, "move": places[DEPOT], "reserve": places[SHOP]}[change])
 
 
 def _check(item: str) -> Call:
     return "check", {"item": item}
 
 
-def _reserve(rng: Random, item: str, stock: Stock) -> tuple[str, Call]:
-    n = rng.randint(2, min(99, sum(stock[item].values())))
-    return f"Reserve {n} {item}", ("reserve", {"item": item, "n": n})
+def _call(name: str, item: str, n: int) -> Call:
+    return name, {"item": item, "n": n}
 
 
-def _order(rng: Random, item: str) -> tuple[str, Call]:
-    n = rng.randint(2, 99)
-    return f"Order {n} {item}", ("order", {"item": item, "n": n})
-
-
-def _move(rng: Random, item: str, stock: Stock) -> tuple[str, Call]:
-    to = rng.choice(STORES)
-    n = rng.randint(2, stock[item][_opposite(to)])
-    return f"Move {n} {item} to {to}", _moved(item, n, to)
-
-
-def _moved(item: str, n: int, to: str) -> Call:
-    return "move", {"item": item, "n": n, "to": to}
-
-
-def _opposite(store: str) -> str:
-    return STORES[1 - STORES.index(store)]
+def _said(text: str, call: Call) -> str:
+    return text.format(**call[1])
 
 
 def _draft(prompt: str, stock: Stock, calls: Sequence[Call]) -> Draft:
-    shop = Shop.of(stock)
+    inventory = Inventory.of(stock)
     for name, arguments in calls:
         if name != "check":
-            getattr(shop, name)(**arguments)
-    data = {"stock": stock, "goal": shop.snapshot(), "calls": [list(call) for call in calls]}
+            getattr(inventory, name)(**arguments)
+    data = {"stock": stock, "goal": inventory.snapshot(), "calls": [list(call) for call in calls]}
     return Draft(prompt=prompt, data=data, identity=prompt)
 
 
 GRADES = {
-    1: Grade(asks="reserve or order, named outright", turns=2, draw=_one_call),
-    2: Grade(asks="move between stores", turns=2, draw=_one_move),
-    3: Grade(asks="two changes in a row", turns=3, draw=_two_calls),
-    4: Grade(asks="look up how many, then act", turns=3, draw=_look_up),
-    5: Grade(asks="look up, then one of two changes", turns=3, draw=_condition),
-    6: Grade(asks="compare two items, then change both", turns=5, draw=_several),
+    1: Grade(asks="one change, named outright", turns=2, draw=_one_change),
+    2: Grade(asks="two changes in a row", turns=3, draw=_two_changes),
+    3: Grade(asks="look up how many, then one change", turns=3, draw=_look_up),
+    4: Grade(asks="look up, then one of two changes", turns=3, draw=_condition),
+    5: Grade(asks="look up, work out what is missing, then two changes", turns=4, draw=_fill_up),
+    6: Grade(asks="compare two items, then change both", turns=5, draw=_compare),
 }

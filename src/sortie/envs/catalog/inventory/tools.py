@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from sortie.agents.tool import tool
 from sortie.context.run_context import RunContext
-from sortie.envs.catalog.inventory.shop import Shop
+from sortie.envs.catalog.inventory.shop import Inventory
 
 OK = "ok"
 
 
 @tool(inline=True)
 def check(ctx: RunContext, item: str) -> str:
-    """Stock of an item."""
-    return ", ".join(f"{store} {n}" for store, n in _shop(ctx).at(item).items())
-
-
-@tool(inline=True)
-def reserve(ctx: RunContext, item: str, n: int) -> str:
-    """Reserve n."""
-    _shop(ctx).reserve(item, n)
-    return OK
-
-
-@tool(inline=True)
-def move(ctx: RunContext, item: str, n: int, to: Literal["east", "west"]) -> str:
-    """Move n to a store."""
-    _shop(ctx).move(item, n, to)
-    return OK
+    """Look up stock."""
+    return ", ".join(f"{place} {n}" for place, n in _inventory(ctx).at(item).items())
 
 
 @tool(inline=True)
 def order(ctx: RunContext, item: str, n: int) -> str:
     """Order n more."""
-    _shop(ctx).order(item, n)
+    _inventory(ctx).order(item, n)
     return OK
 
 
-TOOLS = (check, reserve, move, order)
+@tool(inline=True)
+def move(ctx: RunContext, item: str, n: int) -> str:
+    """Move n from depot to shop."""
+    _inventory(ctx).move(item, n)
+    return OK
 
 
-def _shop(ctx: RunContext) -> Shop:
-    shop: Shop = ctx.state
-    return shop
+@tool(inline=True)
+def reserve(ctx: RunContext, item: str, n: int) -> str:
+    """Reserve n."""
+    _inventory(ctx).reserve(item, n)
+    return OK
+
+
+TOOLS = (check, order, move, reserve)
+
+
+def _inventory(ctx: RunContext) -> Inventory:
+    inventory: Inventory = ctx.state
+    return inventory

@@ -1,0 +1,28 @@
+"""An environment of one's own: lengths in units that nobody uses any more."""
+
+import sortie
+
+METRES = {"cubits": 0.4572, "furlongs": 201.168, "smoots": 1.7018}
+
+
+@sortie.tool
+def to_metres(amount: float, unit: str) -> str:
+    """Convert cubits, furlongs or smoots to metres."""
+    return f"{amount * METRES[unit]:g}"
+
+
+@sortie.reward
+def correct(answer: str | None, metres: str) -> bool:
+    """Every key of a task is there to be asked for by name."""
+    return metres in (answer or "")
+
+
+tasks = [  # or tasks="old_units.jsonl", one such object a line
+    {"prompt": "The tower is 364.4 smoots tall. How many metres?", "metres": "620.136"},
+    {"prompt": "The ark was 300 cubits long. How many metres?", "metres": "137.16"},
+    {"prompt": "The horses ran 12 furlongs. How many metres?", "metres": "2414.02"},
+]
+env = sortie.Env("old-units", tasks=tasks, tools=[to_metres], rewards=[correct])
+
+if __name__ == "__main__":
+    sortie.train(env, model="smollm2-135m", steps=20)

@@ -3,13 +3,14 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test check bench docs clean
+.PHONY: help install quickstart test check docs clean
 
 help:  ## what the targets do
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
 
 # torch first and by exact version: an open range would take a CUDA build of several GB.
 .venv/.installed: pyproject.toml
+	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sortie needs Python 3.11 or later: make PY=python3.11")'
 	$(PY) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet "$(TORCH)"
@@ -21,8 +22,9 @@ install: .venv/.installed  ## make .venv with Sortie and its development tools
 quickstart: install  ## train SmolLM2-135M to use tools on this machine's CPU (about 12 minutes)
 	$(BIN)/sortie train recipes/quickstart/run.toml
 
-test: install  ## run the tests
-	$(BIN)/pytest -n 2 -m "not slow"
+# Two workers with one torch thread each; a file stays on one worker, so that its fixtures are made once.
+test: install  ## run the tests (the model they need is fetched once, about 90 MB)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 check: install  ## lint, types, import contracts
 	$(BIN)/ruff check .
@@ -30,5 +32,8 @@ check: install  ## lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: install  ## write docs/cli.md from the help texts
+	$(BIN)/python -m sortie.cli.reference > docs/cli.md
+
 clean:  ## remove the virtual environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist src/*.egg-info

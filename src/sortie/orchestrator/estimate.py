@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sortie.envs import Env
 from sortie.models.config import DecoderConfig
@@ -37,18 +36,22 @@ class Estimate:
     def lines(self) -> list[str]:
         """For the console."""
         return [
-            f"memory about {self.memory / GB + 1:.1f} GB: weights {self.weights / GB:.2f}, adapter and optimiser "
-            f"{self.adapter / GB:.2f}, KV up to {self.kv / GB:.2f}, training up to {self.activations / GB:.2f}, libraries 1",
+            f"memory up to {self.memory / GB + 1:.1f} GB: weights {self.weights / GB:.2f}, adapter and optimiser "
+            f"{self.adapter / GB:.2f}, KV {self.kv / GB:.2f}, training {self.activations / GB:.2f}, libraries 1",
             f"time about {duration(self.seconds)} for {self.steps} steps and {self.rollouts} rollouts "
             "(a guess until the first evaluation is done)",
         ]
 
 
-def estimate(config: RunConfig, envs: Sequence[Env], folder: Path) -> Estimate:
-    """What `config` costs on this machine with the model in `folder`."""
+def estimate(config: RunConfig, envs: Sequence[Env]) -> Estimate:
+    """What `config` costs on this machine; fetches the model if need be, since its sizes decide.
+
+    Raises: UsageError if the model cannot be had.
+    """
+    from sortie.models import resolve
     from sortie.models.placement import flops_per_second
 
-    model = DecoderConfig.read(folder)
+    model = DecoderConfig.read(resolve(config.model))
     weights = _parameters(model)
     per_layer = {target: sum(projection_shapes(model)[target]) for target in config.lora.targets}
     adapter = config.lora.rank * model.layers * sum(per_layer.values())

@@ -14,6 +14,7 @@ from sortie.core.policy import PolicyVersion
 from sortie.core.task import Split, Task
 from sortie.core.trajectory import Trajectory
 from sortie.envs import Env
+from sortie.envs.bare import without_tools
 from sortie.orchestrator.session import Session
 from sortie.rollouts.engine import RolloutEngine
 
@@ -78,16 +79,18 @@ async def evaluate(
     Without `tools` the agent is given none. A rollout that could not be scored is in no mean.
     Raises: TrainingError, naming the first cause, if no rollout of an environment could be scored.
     """
-    engine = RolloutEngine(
+    shown = [env if tools else without_tools(env) for env in envs]
+    async with RolloutEngine(
         session.client,
         session.renderer,
         limits=limits,
         run_seed=seed,
         max_concurrent=max_concurrent,
         on_finished=on_done,
-    )
-    shown = [env if tools else env.without_tools() for env in envs]
-    return await evaluate_with(engine, shown, tasks=tasks, temperature=temperature, split=split, policy=session.policy)
+    ) as engine:
+        return await evaluate_with(
+            engine, shown, tasks=tasks, temperature=temperature, split=split, policy=session.policy
+        )
 
 
 async def evaluate_with(

@@ -77,7 +77,7 @@ async def train_run(
     """
     envs = build_envs(config) if envs is None else list(envs)
     check(config, envs)
-    for line in await preview(config, envs):
+    for line in await asyncio.to_thread(preview, config, envs):
         say(line)
     with RunFolder.create(runs, name, stem="+".join(env.name for env in envs)) as folder:
         folder.write_config(config.to_toml())
@@ -203,6 +203,14 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
     ) as session:
         trainer = LocalTrainer(session.decoder, config.trainer, folder=folder.checkpoint_dir)
         tracker = open_tracker(config.tracker, folder.name, config.model_dump(mode="json"))
+        rollouts = RolloutEngine(
+            session.client,
+            session.renderer,
+            limits=config.rollouts.limits,
+            run_seed=config.seed,
+            max_concurrent=config.rollouts.max_concurrent,
+            on_finished=lambda trajectory, task: record(run, trajectory, task),
+        )
         try:
             client = trainer.create_adapter(config.lora, seed=config.seed, on_publish=session.engine.publish)
             book = TaskBook(envs)
@@ -213,14 +221,7 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
                 session=session,
                 book=book,
                 scheduler=build_scheduler(config, book),
-                rollouts=RolloutEngine(
-                    session.client,
-                    session.renderer,
-                    limits=config.rollouts.limits,
-                    run_seed=config.seed,
-                    max_concurrent=config.rollouts.max_concurrent,
-                    on_finished=lambda trajectory, task: record(run, trajectory, task),
-                ),
+                rollouts=rollouts,
                 client=client,
                 tracker=tracker,
                 policy=await client.publish(),
@@ -228,6 +229,7 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
             yield run
         finally:
             tracker.finish()
+            await rollouts.close()
             await asyncio.to_thread(trainer.close)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from sortie.core.errors import ConfigError
@@ -43,7 +42,7 @@ def check(config: RunConfig, envs: Sequence[Env]) -> None:
     """
     build_scheduler(config, TaskBook(envs))
     for env in envs:
-        if not env.rewards:
+        if not env.rubric.rewards:
             raise ConfigError(f"environment {env.name!r} has no reward, so nothing can be learned from it")
         if not len(env.tasks("heldout")):
             raise ConfigError(f"environment {env.name!r} has no held-out task to evaluate on; give it `heldout`")
@@ -55,19 +54,17 @@ def check(config: RunConfig, envs: Sequence[Env]) -> None:
         require(config.tracker)
 
 
-async def preview(config: RunConfig, envs: Sequence[Env]) -> list[str]:
+def preview(config: RunConfig, envs: Sequence[Env]) -> list[str]:
     """What the run will do and cost, for the console; fetches the model if need be.
 
     Raises: UsageError if the model cannot be had.
     """
-    from sortie import models
     from sortie.orchestrator.estimate import estimate
 
-    folder = await asyncio.to_thread(models.resolve, config.model)
     tasks = ", ".join(f"{env.name} ({len(env.tasks('train'))} tasks)" for env in envs)
     r = config.rollouts
     return [
         f"{config.model}: {config.steps} steps of {r.groups} groups x {r.group_size} rollouts on {tasks}, "
         f"chosen by {config.scheduler.name}",
-        *estimate(config, envs, folder).lines(),
+        *estimate(config, envs).lines(),
     ]

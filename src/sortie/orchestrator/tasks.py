@@ -42,10 +42,7 @@ class TaskBook:
 
     def environments(self) -> list[EnvironmentRecord]:
         """Every environment."""
-        return [
-            EnvironmentRecord(name=e.name, description=e.description, tools=tuple(t.name for t in e.tools))
-            for e in self.envs.values()
-        ]
+        return [env.record for env in self.envs.values()]
 
     def visit(self, assignment: Assignment) -> tuple[Env, Task, int]:
         """What to roll out for an assignment, and how often its task was rolled out before."""

@@ -221,6 +221,67 @@ def test_the_cheaper_of_two_equal_tasks_is_preferred() -> None:
     assert all(a.key.startswith("a/kind2") for a in scheduler.select(10, 4))
 
 
+def test_a_task_must_cost_something() -> None:
+    with pytest.raises(ConfigError, match="task 'a/-0' costs 0; costs must be above 0"):
+        build("envsched", tasks("a", 1, cost=0.0))
+
+
+@pytest.mark.parametrize("random_share", [0.0, 1.0], ids=["by value", "at random"])
+def test_one_select_holds_no_more_of_an_environment_than_its_cap(random_share: float) -> None:
+    """int(0.5 x 8) = 4, whether it is favoured by value or by its size."""
+    scheduler = build("envsched", [*tasks("good", 300), *tasks("poor", 20)], cap=0.5, random_share=random_share)
+    rewards = {"good": (1.0, 0.0, 1.0, 0.0), "poor": (0.0,) * 4}
+    for _ in range(10):
+        assert run(scheduler, 1, 8, rewards)["good"] <= 4
+
+
+def test_patterns_in_flight_count_as_covered() -> None:
+    records = [task for level in range(8) for task in tasks("a", 20, level=level)]
+    scheduler = build("envsched", records, random_share=0.0, spread=0.0)
+    flights = [a.key.partition("-")[0] for _ in range(2) for a in scheduler.select(4, 4)]
+    assert len(set(flights)) == 8
+
+
+@pytest.mark.parametrize(("spread", "chosen"), [(0.0, "kind1"), (5.0, "kind2")])
+def test_an_unsure_signal_is_preferred_as_much_as_its_weight_says(spread: float, chosen: str) -> None:
+    scheduler = build(
+        "envsched", [*tasks("a", 20, kind=1), *tasks("a", 20, kind=2)], random_share=0.0, coverage=0.0, spread=spread
+    )
+    for i in range(20):
+        show(scheduler, f"a/kind1-{i}", *[1.0, 0.0] * 4)
+    assert {a.key.partition("-")[0] for a in scheduler.select(5, 8)} == {f"a/{chosen}"}
+
+
+def test_shares_are_of_recent_groups() -> None:
+    scheduler = build("envsched", [*tasks("a", 20), *tasks("b", 1)])
+    for i in range(20):
+        show(scheduler, f"a/-{i}", 0.0, 1.0)
+    show(scheduler, "b/-0", 0.0, 1.0, version=50)
+    assert scheduler.metrics()["share/b"] > 0.99
+
+
+def test_what_removed_tasks_taught_fades_too() -> None:
+    scheduler = build("envsched", [*tasks("a", 2), *tasks("b", 1)])
+    alone = build("envsched", [*tasks("a", 2)[1:], *tasks("b", 1)])
+    show(scheduler, "a/-0", *[0.0] * 8)
+    scheduler.remove(["a/-0"])
+    for each in (scheduler, alone):
+        show(each, "b/-0", 1.0, 0.0, version=60)
+    assert scheduler.predict(["a/-1"]).mean == pytest.approx(alone.predict(["a/-1"]).mean)
+
+
+def test_an_unvisited_task_is_taken_to_behave_as_most_of_its_cell() -> None:
+    def expected(behaviour: str) -> float:
+        scheduler = build("envsched", [*tasks("a", 20, level=1), *tasks("b", 2, level=2)])
+        for i in range(10):
+            show(scheduler, f"a/level1-{i}", *[0.0] * 8, loops=1.0)
+            show(scheduler, f"a/level1-{i + 10}", *[1.0] * 8, answers=1.0)
+        show(scheduler, "b/level2-0", 1.0, 0.0, **{behaviour: 1.0})
+        return scheduler.predict(["b/level2-1"]).mean[0]
+
+    assert expected("loops") < expected("answers") - 0.03
+
+
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match=r"scheduler 'envsched': least_share: .*less than or equal to 0.5, got 0.9"):
         build("envsched", tasks("a", 1), least_share=0.9)

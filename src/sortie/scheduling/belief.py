@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sortie.core.errors import ConfigError
 from sortie.core.group import EnvironmentRecord, GroupResult, TaskRecord
 from sortie.scheduling.choice import Bins
 from sortie.scheduling.clusters import Clusters
@@ -59,7 +60,13 @@ class Belief:
         self._environment_rows([record.name for record in records])
 
     def add(self, records: Sequence[TaskRecord]) -> None:
-        """Take up new tasks; known keys are left as they are."""
+        """Take up new tasks; known keys are left as they are.
+
+        Raises: ConfigError if a cost is not above 0.
+        """
+        for record in records:
+            if not record.cost > 0:
+                raise ConfigError(f"task {record.key!r} costs {record.cost:g}; costs must be above 0")
         new = {record.key: record for record in records if record.key not in self.pairs.row}
         self._place(self.pairs.add(list(new.values())))
         self._view = None

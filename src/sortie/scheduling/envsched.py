@@ -208,7 +208,9 @@ class EnvSched:
         stats, start = self._belief.environments, len(choice.pairs)
         slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects, start)
         drawn = int((slots < self._config.random_share).sum())
-        choice.at_random(candidates[np.argsort(noise[candidates])[:drawn]])
+        if drawn:
+            lowest = np.argpartition(noise[candidates], drawn - 1)[:drawn]
+            choice.at_random(candidates[lowest[np.argsort(noise[candidates][lowest])]])
         owed = np.argsort(-stats.credit, kind="stable")
         for environment in owed[: max(1, number // 2)].tolist():
             full = len(choice.pairs) - start >= number

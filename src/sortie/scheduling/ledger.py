@@ -5,6 +5,7 @@ Every issued assignment is settled at most once; a result delivered again change
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -34,8 +35,11 @@ class Ledger:
         """Close the result's assignment; False if it was closed before, so that it must not count again.
 
         An id that was never issued is evidence from outside, and counts.
-        Raises: ValueError if the assignment was of another task.
+        Raises: ValueError if the assignment was of another task, or a reward is not a finite number.
         """
+        for reward in result.rewards:
+            if reward is not None and not math.isfinite(reward):
+                raise ValueError(f"a reward of task {result.key!r} is {reward}; one that was not scored must be None")
         key = self._out.get(result.assignment)
         if key is None:
             return not 0 <= result.assignment < self._next_id

@@ -31,7 +31,7 @@ class Outlook:
 def outlook(mean: Floats, var: Floats, n: int) -> Outlook:
     """Integrate over logit(p) ~ N(mean, var) by Gauss-Hermite quadrature with 16 nodes.
 
-    Errors of the expectations stay below 0.02 for standard deviations to 4 and n to 32.
+    Errors of the expectations stay below 0.01 for standard deviations to 3 and n to 32.
     """
     f = mean + np.sqrt(var) * _NODES[:, None]
     log_fail = -np.logaddexp(0.0, f)

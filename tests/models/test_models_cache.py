@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import filelock
 import pytest
 
 from sortie.core.errors import UsageError
@@ -73,6 +75,30 @@ def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
     assert (first.returncode, second.returncode) == (0, 0)
     assert log.read_text() == "made\n"
     assert (folder / "weights").read_text() == "whole"
+
+
+def test_while_one_process_makes_it_no_other_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is asked for without waiting, so that its being held shows at once."""
+    folder = tmp_path / "model"
+    monkeypatch.setattr(filelock, "FileLock", partial(filelock.FileLock, timeout=0))
+    with child(folder, tmp_path / "log") as first:
+        assert [read_line(first), read_line(first)] == ["started", "making"]
+        with pytest.raises(UsageError, match="could not be acquired"):
+            cache.make_once(folder, never)
+        first.communicate()
+    assert cache.make_once(folder, never) == folder
+
+
+def test_an_interruption_before_the_rename_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(source: Path, target: Path) -> None:
+        assert cache.is_whole(source)
+        assert not target.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache.make_once(tmp_path / "models" / "model", write_whole)
+    assert left_in(tmp_path / "models") == set()
 
 
 def test_a_killed_process_leaves_nothing_usable_and_nothing_in_the_way(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ def correct(answer: str | None, metres: str) -> bool:
     return metres in (answer or "")
 
 
-tasks = [  # or tasks="old_units.jsonl", one such object a line
-    {"prompt": "The tower is 364.4 smoots tall. How many metres?", "metres": "620.136"},
-    {"prompt": "The ark was 300 cubits long. How many metres?", "metres": "137.16"},
-    {"prompt": "The horses ran 12 furlongs. How many metres?", "metres": "2414.02"},
-]
+def tasks():  # or tasks="old_units.jsonl", one such object a line
+    for unit, size in METRES.items():
+        for n in range(2, 100):
+            yield {"prompt": f"How many metres are {n} {unit}?", "metres": f"{n * size:g}"}
+
+
 env = sortie.Env("old-units", tasks=tasks, tools=[to_metres], rewards=[correct])
 
 if __name__ == "__main__":

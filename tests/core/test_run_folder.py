@@ -64,6 +64,24 @@ def test_everything_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
         assert next(seen.trajectories(1)).task == task
 
 
+def test_leaving_a_run_in_order_seals_what_evaluations_added(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, "one") as run:
+        for step, phase in ((0, "before"), (1, "train")):
+            run.add_rollout(*make_rollout(), step=step, phase=phase)
+            run.seal_step(1)
+        run.add_rollout(*make_rollout(), step=1, phase="after")
+    names = sorted(path.name for path in (tmp_path / "one" / "rollouts").iterdir())
+    assert names == ["index.jsonl", "tokens-000000.parquet", "tokens-000001.parquet"]
+    assert [record.phase for record in run.trajectories()] == ["before", "train", "after"]
+
+
+def test_an_error_on_the_way_leaves_what_was_journalled_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), RunFolder.create(tmp_path, "one") as run:
+        run.add_rollout(*make_rollout(), step=1)
+        raise KeyError
+    assert len(list(RunFolder.open("one", tmp_path).trajectories())) == 1
+
+
 def test_a_step_done_again_after_a_kill_counts_once(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, "again") as run:
         for reward in (0.1, 0.2):

@@ -59,6 +59,11 @@ class RolloutStore:
             self._journals.pop(step).close()
         journal.unlink(missing_ok=True)
 
+    def seal_all(self) -> None:
+        """Seal every step that rollouts were added to, evaluations before the first step and after the last included."""
+        for step in list(self._journals):
+            self.seal(step)
+
     def read(self, step: int | None = None) -> Iterator[RolloutRecord]:
         """Rollouts in the order they ended, of one step or of all.
 

@@ -2,7 +2,7 @@
 
     config.toml          every setting, defaults included
     metrics.jsonl        one line per training step
-    events.jsonl         what happened besides: created, evaluated, published, skipped, stopped
+    events.jsonl         what happened besides: `created`, each `evaluation`, each `warning`
     rollouts/            every rollout that ended (see rollout_store)
     checkpoints/         adapters, with optimiser state
     summary.json         the result; there once the run has finished
@@ -100,8 +100,12 @@ class RunFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *exc: object) -> None:
+        try:
+            if error is None:
+                self._rollouts.seal_all()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Close the files and give up the lock."""

@@ -36,7 +36,7 @@ class Estimate:
     def lines(self) -> list[str]:
         """For the console."""
         return [
-            f"memory up to {self.memory / GB + 1:.1f} GB: weights {self.weights / GB:.2f}, adapter and optimiser "
+            f"memory about {self.memory / GB + 1:.1f} GB: weights {self.weights / GB:.2f}, adapter and optimiser "
             f"{self.adapter / GB:.2f}, KV {self.kv / GB:.2f}, training {self.activations / GB:.2f}, libraries 1",
             f"time about {duration(self.seconds)} for {self.steps} steps and {self.rollouts} rollouts "
             "(a guess until the first evaluation is done)",

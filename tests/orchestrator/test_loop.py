@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_run import always_one, broken, config, env
+
+import sortie
+from sortie.core.errors import TrainingError
+from sortie.core.run_folder import RunFolder
+from sortie.orchestrator.loop import train_run
+from sortie.orchestrator.summary import Summary
+
+
+async def trained(model: Path, runs: Path, said: list[str], *envs: sortie.Env, **changes: object) -> Summary:
+    return await train_run(config(model, **changes), envs=envs or [env()], runs=runs, name="r", say=said.append)
+
+
+async def test_training_raises_the_reward(model: Path, tmp_path: Path) -> None:
+    """The whole path moves the policy the right way: held-out intervals before and after do not overlap."""
+    summary = await trained(model, tmp_path, [], steps=12, eval={"tasks": 4}, optim={"lr": 0.05})
+    assert summary.before is not None
+    assert summary.after["pooled"].low > summary.before["pooled"].high
+
+
+async def test_each_step_is_on_policy_and_serves_what_it_trained(model: Path, tmp_path: Path) -> None:
+    """Pain H1, I1, G19: ratio 1 at lag 0, at a temperature other than 1; versions move and are the ones sampled."""
+    rollouts = {"groups": 2, "group_size": 6, "temperature": 0.6, "limits": {"turn_tokens": 12, "rollout_tokens": 12}}
+    await trained(model, tmp_path, [], steps=3, rollouts=rollouts)
+    folder = RunFolder.open("r", tmp_path)
+    for step in folder.metrics():
+        assert step["train/ratio"] == pytest.approx(1.0, abs=1e-4)
+        assert step["train/mismatch_max"] < 1e-3
+        assert step["update_norm"] > 0
+        assert step["policy"] == step["step"]
+    for record in folder.trajectories():
+        versions = {n.version.number for n in record.trajectory.nodes if n.version is not None}
+        assert versions == {max(record.step - (record.phase == "train"), 0)}
+
+
+async def test_what_the_trainer_reads_is_what_the_engine_read(model: Path, tmp_path: Path) -> None:
+    """Pain A8: logprobs of the recorded rows, recomputed on the published weights, are the recorded ones."""
+    import torch
+
+    from sortie.models.decoder import Decoder
+    from tiny import flat_logprobs
+
+    await trained(model, tmp_path, [], steps=1)
+    decoder = Decoder.load(model)
+    for record in RunFolder.open("r", tmp_path).trajectories(1):
+        if record.phase != "train":
+            continue
+        (row,) = record.trajectory.rows()
+        with torch.no_grad():
+            law = flat_logprobs(decoder, row.token_ids)
+        for i, (token, on) in enumerate(zip(row.token_ids, row.mask, strict=True)):
+            assert not on or row.logprobs[i] == pytest.approx(law[i - 1, token].item(), abs=1e-4)
+
+
+async def test_a_step_without_differences_moves_nothing_and_says_so(model: Path, tmp_path: Path) -> None:
+    """Pain F1, F2, B7."""
+    said: list[str] = []
+    summary = await trained(model, tmp_path, said, env(always_one), steps=3)
+    assert summary.policy.number == 0
+    assert any("3 steps in a row had no informative group" in line for line in said)
+    assert all(step["trainable_tokens"] == 0 for step in RunFolder.open("r", tmp_path).metrics())
+
+
+async def test_a_run_in_which_nothing_can_be_scored_ends_with_the_cause(model: Path, tmp_path: Path) -> None:
+    """Pain E9, F13, E1: NaN is no score; when no member has one, the run ends and names reward and value."""
+    with pytest.raises(TrainingError, match=r"no rollout .* could be scored.*broken.*nan"):
+        await trained(model, tmp_path, [], env(broken), eval={"tasks": 4, "before": False})
+
+
+async def test_one_environment_that_fails_costs_only_its_own_rollouts(model: Path, tmp_path: Path) -> None:
+    """Pain F13, E7: the other environment goes on training."""
+
+    @sortie.reward(inline=True)
+    def sometimes(trajectory: sortie.Trajectory) -> float:
+        if trajectory.member % 2:
+            raise ValueError("no score today")
+        return float(sum(n.token_ids[0] for n in trajectory.nodes if n.kind == "sampled"))
+
+    await trained(model, tmp_path, [], env(), env(sometimes, name="flaky"), scheduler={"name": "uniform"}, steps=2)
+    metrics = RunFolder.open("r", tmp_path).metrics()
+    assert [step["step"] for step in metrics] == [1, 2]
+    assert sum(step.get("errors/reward", 0) for step in metrics) > 0
+
+
+async def test_the_same_seed_gives_the_same_run(model: Path, tmp_path: Path) -> None:
+    """Randomness is keyed: two runs draw the same tokens."""
+    drawn = []
+    for name in ("a", "b"):
+        await train_run(config(model), envs=[env()], runs=tmp_path, name=name, say=lambda _: None)
+        drawn.append(
+            sorted(
+                (r.phase, r.step, r.trajectory.id, tuple(t for n in r.trajectory.nodes for t in n.token_ids))
+                for r in RunFolder.open(name, tmp_path).trajectories()
+            )
+        )
+    assert drawn[0] == drawn[1]
+
+
+async def test_an_interrupted_run_keeps_every_finished_rollout(model: Path, tmp_path: Path) -> None:
+    """Ctrl-C is a cancellation: what has ended is on record, and no thread is left."""
+    import asyncio
+    import threading
+
+    before = {t.name for t in threading.enumerate()}
+
+    def stop_after_one(line: str) -> None:
+        if line.startswith("step 1/"):
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await train_run(config(model, steps=5), envs=[env()], runs=tmp_path, name="r", say=stop_after_one)
+    assert len([r for r in RunFolder.open("r", tmp_path).trajectories() if r.phase == "train"]) == 12
+    assert not any(t.name.startswith("sortie-") and t.name not in before for t in threading.enumerate())

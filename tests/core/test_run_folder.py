@@ -76,9 +76,11 @@ def test_leaving_a_run_in_order_seals_what_evaluations_added(tmp_path: Path) -> 
 
 
 def test_an_error_on_the_way_leaves_what_was_journalled_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), RunFolder.create(tmp_path, "one") as run:
-        run.add_rollout(*make_rollout(), step=1)
+    run = RunFolder.create(tmp_path, "one")
+    run.add_rollout(*make_rollout(), step=1)
+    with pytest.raises(KeyError), run:
         raise KeyError
+    assert (run.path / "rollouts" / "tokens-000001.jsonl").is_file()
     assert len(list(RunFolder.open("one", tmp_path).trajectories())) == 1
 
 

@@ -60,7 +60,7 @@ class RolloutStore:
         journal.unlink(missing_ok=True)
 
     def seal_all(self) -> None:
-        """Seal every step that rollouts were added to, evaluations before the first step and after the last included."""
+        """Seal every step that rollouts were added to, evaluations before and after training included."""
         for step in list(self._journals):
             self.seal(step)
 

@@ -48,9 +48,9 @@ def test_an_index_is_the_same_task_however_many_are_asked_for(name: str) -> None
         (
             "inventory",
             [
-                "Move 59 jars to the shop.",
-                "Move 18 phones to the shop, then reserve 41 gloves.",
-                "Order as many paints as the shop has.",
+                "Reserve 9 coins.",
+                "Move 27 balls to the shop.",
+                "Order 51 paints, then reserve 53 clocks.",
             ],
         ),
     ],

@@ -36,11 +36,12 @@ def oracle(task: Task) -> Sequence[Message]:
     return [*(assistant("", call) for call in calls), assistant("Done.")]
 
 
+def _few(rng: Random) -> Draft:
+    return _single(rng, [_ORDER, _RESERVE], 20)
+
+
 def _one_change(rng: Random) -> Draft:
-    stock, (item, *_) = _shelves(rng)
-    change, text = rng.choice(_CHANGES)
-    call = _call(change, item, _feasible(rng, change, stock[item]))
-    return _draft(f"{_said(text, call)}.", stock, [call])
+    return _single(rng, _CHANGES, 99)
 
 
 def _two_changes(rng: Random) -> Draft:
@@ -90,7 +91,21 @@ def _compare(rng: Random) -> Draft:
     return _draft(text, stock, calls)
 
 
-_CHANGES = (("order", "Order {n} {item}"), ("move", "Move {n} {item} to the shop"), ("reserve", "Reserve {n} {item}"))
+def _work_out(rng: Random) -> Draft:
+    return rng.choice((_fill_up, _compare))(rng)
+
+
+_ORDER = ("order", "Order {n} {item}")
+_MOVE = ("move", "Move {n} {item} to the shop")
+_RESERVE = ("reserve", "Reserve {n} {item}")
+_CHANGES = (_ORDER, _MOVE, _RESERVE)
+
+
+def _single(rng: Random, changes: Sequence[tuple[str, str]], most: int) -> Draft:
+    stock, (item, *_) = _shelves(rng)
+    change, text = rng.choice(changes)
+    call = _call(change, item, _feasible(rng, change, stock[item], most))
+    return _draft(f"{_said(text, call)}.", stock, [call])
 
 
 def _shelves(rng: Random) -> tuple[Stock, list[str]]:
@@ -100,9 +115,9 @@ def _shelves(rng: Random) -> tuple[Stock, list[str]]:
     return stock, items
 
 
-def _feasible(rng: Random, change: str, places: dict[str, int]) -> int:
-    """A number of pieces that the change can be made with."""
-    return rng.randint(2, {"order": 99, "move": places[DEPOT], "reserve": places[SHOP]}[change])
+def _feasible(rng: Random, change: str, places: dict[str, int], most: int = 99) -> int:
+    """A number of pieces that the change can be made with, at most `most`."""
+    return rng.randint(2, min(most, {"order": most, "move": places[DEPOT], "reserve": places[SHOP]}[change]))
 
 
 def _check(item: str) -> Call:
@@ -127,10 +142,10 @@ def _draft(prompt: str, stock: Stock, calls: Sequence[Call]) -> Draft:
 
 
 GRADES = {
-    1: Grade(asks="one change, named outright", turns=2, draw=_one_change),
-    2: Grade(asks="two changes in a row", turns=3, draw=_two_changes),
-    3: Grade(asks="look up how many, then one change", turns=3, draw=_look_up),
-    4: Grade(asks="look up, then one of two changes", turns=3, draw=_condition),
-    5: Grade(asks="look up, work out what is missing, then two changes", turns=4, draw=_fill_up),
-    6: Grade(asks="compare two items, then change both", turns=5, draw=_compare),
+    1: Grade(asks="order or reserve a few", turns=2, draw=_few),
+    2: Grade(asks="one change, any number of pieces", turns=2, draw=_one_change),
+    3: Grade(asks="two changes in a row", turns=3, draw=_two_changes),
+    4: Grade(asks="look up how many, then one change", turns=3, draw=_look_up),
+    5: Grade(asks="look up, then one of two changes", turns=3, draw=_condition),
+    6: Grade(asks="look up, work out what is missing, then two changes", turns=5, draw=_work_out),
 }

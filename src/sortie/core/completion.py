@@ -13,7 +13,7 @@ CompletionEnd = Literal["stop", "length", "aborted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """How to draw tokens. `top_p < 1` and `top_k > 0` are refused for training: their logprobs would be of another law."""
+    """How to draw tokens. `top_p < 1` and `top_k > 0` are refused for training: their logprobs are of another law."""
 
     max_tokens: int
     """Most tokens to draw, the stop token included."""
@@ -26,7 +26,8 @@ class SamplingParams:
     top_p: float = 1.0
     top_k: int = 0
     seed: int = 0
-    """Key of the randomness: one uniform per (seed, sample index, position). Callers hash run, task, visit, member, turn."""
+    """Key of the randomness: one uniform per (seed, sample index, position). Callers hash run, task, visit, member and
+    turn into it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

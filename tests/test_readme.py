@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import sortie
-from sortie.cli.main import main
+from sortie.cli.main import cli, main
+from sortie.cli.reference import contexts
 from sortie.core.messages import ToolCall
 from sortie.inference.renderers.messages import MessageRenderer
 from tiny_folder import make_tiny_folder
@@ -31,7 +33,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(__import__("sys").modules, "old_units", module)
+    monkeypatch.setitem(sys.modules, "old_units", module)
     spec.loader.exec_module(module)
     return module
 
@@ -76,9 +78,7 @@ def test_the_environment_goes_by_module_and_attribute(example: ModuleType, capsy
 
 
 def test_every_command_of_the_pages_is_one_that_there_is() -> None:
-    from sortie.cli.reference import contexts
-
-    known = {context.command_path for context in contexts(main.__globals__["cli"], "sortie")}
+    known = {context.command_path for context in contexts(cli, "sortie")}
     used = [line for page in PAGES for line in re.findall(r"^(?:\$ )?(sortie [^#\n]*)", page.read_text(), re.M)]
     assert used
     for line in used:

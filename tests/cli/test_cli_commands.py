@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from command import Command
+from safetensors.numpy import load_file
 
 from sortie.cli.main import cli
 from sortie.core.run_folder import RunFolder
+from sortie.models.export import peft_name
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -131,14 +134,30 @@ def test_the_oracle_speaks_without_a_model(sortie: Command, at_work: Path, env: 
     assert out.startswith("ended    answered")
 
 
-def test_export_writes_what_was_trained_once(sortie: Command, at_work: Path, tmp_path: Path) -> None:
-    for form, name in (("peft", "adapter_model.safetensors"), ("merged", "model.safetensors")):
+def test_export_writes_the_last_checkpoint_as_peft_and_as_merged_weights(
+    sortie: Command, at_work: Path, tmp_path: Path
+) -> None:
+    for form in ("peft", "merged"):
         code, out, _ = sortie("export", "first", "--format", form, "--out", tmp_path / form)
-        assert code == 0
-        assert (Path(out.strip()) / name).is_file()
-    code, _, err = sortie("export", "first", "--out", tmp_path / "peft")
+        assert (code, out.strip()) == (0, str(tmp_path / form))
+    trained = load_file(at_work / "runs" / "first" / "checkpoints" / "step-2" / "adapter.safetensors")
+    adapter = load_file(tmp_path / "peft" / "adapter_model.safetensors")
+    assert {peft_name(name) for name in trained} == set(adapter)
+    assert all((adapter[peft_name(name)] == tensor).all() for name, tensor in trained.items())
+    name = "layers.1.mlp.up_proj"
+    base = load_file(at_work / "tiny" / "model.safetensors")[f"model.{name}.weight"]
+    merged = load_file(tmp_path / "merged" / "model.safetensors")[f"model.{name}.weight"]
+    alpha_over_rank = 32 / 2
+    assert np.allclose(merged, base + alpha_over_rank * trained[f"{name}.B"] @ trained[f"{name}.A"], atol=1e-6)
+    assert not (merged == base).all()
+
+
+def test_export_never_overwrites(sortie: Command, at_work: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    code, _, err = sortie("export", "first", "--out", tmp_path)
     assert code == 2
     assert "export to a new folder" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_chat_answers_until_ctrl_d(sortie: Command, at_work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,10 @@ def shout(text: str) -> str:
 
 
 @sortie.reward(inline=True)
-def short(answer: str | None, trajectory: sortie.Trajectory) -> float:
-    return 1.0 / (1 + trajectory.sampled_tokens)
+def low(trajectory: sortie.Trajectory) -> float:
+    """Differs between any two rollouts of a random model, so that every group trains."""
+    drawn = [token for node in trajectory.nodes if node.kind == "sampled" for token in node.token_ids]
+    return sum(token < 128 for token in drawn[:-1]) + 1 / (1 + drawn[-1])
 
 
 def solve(task):

@@ -121,7 +121,7 @@ class Decoder:
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         """Unnormalised log-probabilities, [T, V]."""
-        return F.linear(hidden_TD, self.head_VD)
+        return wide_product(hidden_TD, self.head_VD)
 
     def _block(
         self, index: int, x_TD: Tensor, cos_T1H: Tensor, sin_T1H: Tensor, attend: Attend, delta: Delta | None
@@ -136,7 +136,8 @@ class Decoder:
         attended = attend(index, q_TNH, k_TKH, v_TKH).reshape(-1, c.heads * c.head_dim)
         x_TD = x_TD + _linear(attended, w.o, w.o_bias, index, "o", delta)
         h_TD = F.rms_norm(x_TD, (c.hidden,), w.post_norm, c.norm_eps)
-        gate_TF, up_TF = _linear(h_TD, w.gate_up, None, index, "gate_up", delta).chunk(2, dim=1)
+        gate_up = wide_product(h_TD, w.gate_up)
+        gate_TF, up_TF = (gate_up if delta is None else delta(index, "gate_up", h_TD, gate_up)).chunk(2, dim=1)
         return x_TD + _linear(F.silu(gate_TF) * up_TF, w.down, None, index, "down", delta)
 
 
@@ -144,6 +145,15 @@ def rotate(x: Tensor, cos_T1H: Tensor, sin_T1H: Tensor) -> Tensor:
     """Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34), the two halves of a head as the pairs."""
     left, right = x.chunk(2, dim=-1)
     return x * cos_T1H + torch.cat((-right, left), dim=-1) * sin_T1H
+
+
+def wide_product(x_TD: Tensor, weight: Tensor) -> Tensor:
+    """x weight^T, [T, outputs], laid out by output.
+
+    With many more outputs than inputs the CPU libraries compute weight x^T up to twice as fast as x weight^T, since
+    what they pack for each block is then the small factor (measured in docs/experiments.md).
+    """
+    return torch.mm(weight, x_TD.T).T
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, layer: int, name: str, delta: Delta | None) -> Tensor:

@@ -131,7 +131,7 @@ class FusedLora:
         if pair is None:
             return y
         a, b = pair
-        return torch.addmm(y, (x @ a.T), b.T)
+        return y.addmm_(x @ a.T, b.T)
 
 
 class RoutedLora:

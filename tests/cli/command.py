@@ -31,7 +31,7 @@ def solve(task):
 
 
 env = sortie.Env(
-    "echo", tasks=[{"prompt": f"say {i}"} for i in range(40)], tools=[shout], rewards=[short], oracle=solve
+    "echo", tasks=[{"prompt": f"say {i}"} for i in range(40)], tools=[shout], rewards=[low], oracle=solve
 )
 '''
 

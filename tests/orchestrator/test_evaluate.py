@@ -29,10 +29,10 @@ def test_nothing_scored_is_not_a_zero() -> None:
 
 
 def test_few_tasks_are_spread_over_all_levels() -> None:
-    tasks = list(env(tasks=60).tasks("train"))
+    tasks = env(tasks=60).tasks("train")
     chosen = spread_over(tasks, 6)
     assert len(chosen) == 6
-    assert [tasks.index(t) for t in chosen] == sorted({i * len(tasks) // 6 for i in range(6)})
+    assert [list(tasks).index(t) for t in chosen] == sorted({i * len(tasks) // 6 for i in range(6)})
 
 
 async def test_scores_come_per_environment_and_pooled(model: Path) -> None:

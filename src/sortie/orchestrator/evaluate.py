@@ -11,7 +11,7 @@ from typing import Any
 from sortie.context.limits import Limits
 from sortie.core.errors import TrainingError
 from sortie.core.policy import PolicyVersion
-from sortie.core.task import Split, Task
+from sortie.core.task import Split, Task, TaskSet
 from sortie.core.trajectory import Trajectory
 from sortie.envs import Env
 from sortie.envs.bare import without_tools
@@ -54,7 +54,7 @@ def score_of(rewards: Sequence[float]) -> Score:
     return Score(mean, mean - Z95 * spread / math.sqrt(n), mean + Z95 * spread / math.sqrt(n), n)
 
 
-def spread_over(tasks: Sequence[Task], count: int) -> list[Task]:
+def spread_over(tasks: TaskSet, count: int) -> list[Task]:
     """`count` of the tasks, evenly over their order, so that every level is met; all of them if they are fewer."""
     if len(tasks) <= count:
         return list(tasks)

@@ -12,10 +12,10 @@ def transcript(trajectory: Trajectory, task: Task, decode: Callable[[Sequence[in
     """Lines: the task, each node's text as tokens spell it, then `result`."""
     level = "" if task.level is None else f", level {task.level}"
     out = [f"task {task.key}{level}"]
-    turn = 0
+    turn = 1
     for node in trajectory.nodes:
-        turn += node.kind == "sampled" and not node.abandoned
         out += ["", _heading(node, turn), decode(node.token_ids).strip("\n")]
+        turn += node.kind == "sampled" and not node.abandoned
         if node.message is not None:
             out += [f"  ! unreadable call: {call.error}" for call in node.message.tool_calls if call.error]
     return [*out, "", *result(trajectory)]
@@ -25,7 +25,7 @@ def result(trajectory: Trajectory) -> list[str]:
     """Why it ended, what the tools did, and how it scored."""
     t = trajectory
     end = f"{t.stop_reason.value}" + (f" at {t.boundary}: {t.error}" if t.error else "")
-    out = [f"ended    {end}; {t.turns} turns, {t.sampled_tokens} tokens sampled, {t.seconds:.1f} s"]
+    out = [f"ended    {end}; {_count(t.turns, 'turn')}, {_count(t.sampled_tokens, 'token')} sampled, {t.seconds:.1f} s"]
     for call in t.tools:
         arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
         out.append(f"tool     {call.name}({arguments}) -> {call.output}")
@@ -37,7 +37,7 @@ def result(trajectory: Trajectory) -> list[str]:
 
 
 def _heading(node: Node, turn: int) -> str:
-    notes = [f"{len(node.token_ids)} tokens"]
+    notes = [_count(len(node.token_ids), "token")]
     if node.kind == "sampled" and node.logprobs:
         notes.append(f"mean logprob {sum(node.logprobs) / len(node.logprobs):.2f}")
     if node.abandoned:
@@ -45,6 +45,10 @@ def _heading(node: Node, turn: int) -> str:
     name = f"turn {turn}" if node.kind == "sampled" else node.kind
     agent = "" if node.agent == "main" else f" of {node.agent}"
     return f"--- {name}{agent} ({', '.join(notes)})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _number(value: float | None) -> str:

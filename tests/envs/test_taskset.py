@@ -84,3 +84,13 @@ def test_an_exhausted_level_says_so() -> None:
     tasks = GradedTasks("coins", {1: Grade(asks="a coin", turns=1, draw=draw)}, split, per_level=9)
     with pytest.raises(ConfigError, match="level 1 of 'coins' has only about 5"):
         tasks[0]
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_no_held_out_task_is_answered_by_a_worked_example(name: str) -> None:
+    env = build(name, levels=ALL, tasks_per_level=1, heldout_per_level=200)
+    shown = {example[0].content for example in env.examples}
+    said = {message.content for example in env.examples for message in example[1:]} - {"", "ok", "Done."}
+    heldout = list(env.tasks("heldout"))
+    assert not shown & {task.prompt for task in heldout}
+    assert not said & {task.data.get("result") for task in heldout}

@@ -24,11 +24,13 @@ def _call(name: str, item: str, n: int) -> ToolCall:
     return ToolCall(name=name, arguments={"item": item, "n": n})
 
 
+# The short one last, for the untrained model imitates what it read last. At temperature 1 it then gets the first call
+# of levels 1 and 2 right in 11 of 32 draws and ends after its "ok" in 31 of 32; the other way round in 6 and 18.
 EXAMPLES = (
-    _example("Order 30 tables.", _call("order", "tables", 30)),
     _example(
         "Move 5 bikes to the shop, then reserve 3 tables.", _call("move", "bikes", 5), _call("reserve", "tables", 3)
     ),
+    _example("Order 30 tables.", _call("order", "tables", 30)),
 )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sortie.agents.react import ReAct
 from sortie.core.errors import ConfigError, UnknownName, UsageError
-from sortie.envs import Env, build, catalog_info
+from sortie.envs import build, catalog_info
 
 MODULE = """
 from sortie.envs import Env
@@ -93,7 +94,8 @@ def test_an_unknown_name_is_an_unknown_name() -> None:
 
 def test_turns_follow_from_the_hardest_level_chosen() -> None:
     def turns(levels: list[int]) -> int:
-        return build("inventory", levels=levels).agent.max_turns  # type: ignore[attr-defined]
+        agent = build("inventory", levels=levels).agent
+        assert isinstance(agent, ReAct)
+        return agent.max_turns
 
     assert turns([1]) < turns([1, 3]) < turns([6, 1])
-    assert isinstance(build("inventory"), Env)

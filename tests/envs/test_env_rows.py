@@ -9,7 +9,7 @@ from sortie.agents.reward import reward
 from sortie.core.errors import ConfigError
 from sortie.core.messages import system, user
 from sortie.core.task import Task
-from sortie.envs import Env
+from sortie.envs import Env, TaskSource
 
 ROWS = [{"prompt": f"What is {n}+{n}?", "result": 2 * n} for n in range(40)]
 
@@ -37,7 +37,14 @@ def faults(env: Env) -> list[str]:
 def test_a_file_a_list_a_function_and_task_objects_give_the_same_tasks(tmp_path: Path) -> None:
     path = written(tmp_path / "rows.jsonl", *ROWS)
     tasks = [Task(env="sums", prompt=str(row["prompt"]), data={"result": row["result"]}) for row in ROWS]
-    sources = [path, str(path), ROWS, lambda: iter(ROWS), tasks, Env("sums", tasks=ROWS, heldout=0.0).tasks("train")]
+    sources: list[TaskSource] = [
+        path,
+        str(path),
+        ROWS,
+        lambda: iter(ROWS),
+        tasks,
+        Env("sums", tasks=ROWS, heldout=0.0).tasks("train"),
+    ]
     made = [sorted(task.key for task in everything(Env("sums", tasks=source))) for source in sources]
     assert made == [sorted(task.key for task in tasks)] * len(sources)
 

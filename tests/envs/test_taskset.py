@@ -31,7 +31,7 @@ def test_no_seed_and_no_level_puts_a_prompt_in_both_splits(name: str, one: int, 
 
 def test_no_held_out_result_of_arithmetic_is_ever_the_result_of_a_training_task() -> None:
     env = build("arithmetic", levels=ALL, tasks_per_level=100, heldout_per_level=50)
-    train, heldout = ({task.data["result"] for task in env.tasks(split)} for split in ("train", "heldout"))  # type: ignore[arg-type]
+    train, heldout = ({task.data["result"] for task in env.tasks(split)} for split in ("train", "heldout"))
     assert not train & heldout
 
 

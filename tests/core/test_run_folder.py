@@ -24,6 +24,14 @@ def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
     assert names == ["run-1", "run-2", "shop-1"]
 
 
+@pytest.mark.parametrize(
+    ("stem", "name"), [("my shop: v2", "my-shop-v2-1"), ("../up", "up-1"), ("x" * 300, "x" * 60 + "-1"), ("", "run-1")]
+)
+def test_any_text_makes_a_stem(tmp_path: Path, stem: str, name: str) -> None:
+    with RunFolder.create(tmp_path, stem=stem) as run:
+        assert run.path == tmp_path / name
+
+
 def test_a_name_that_is_taken_is_refused_with_the_remedy(tmp_path: Path) -> None:
     RunFolder.create(tmp_path, "first").close()
     with pytest.raises(UsageError, match="first is there already: choose another --name"):

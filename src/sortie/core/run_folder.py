@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Status = Literal["running", "finished", "interrupted"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_LONGEST_STEM = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,9 @@ class RunFolder:
         """
         if name is not None and not _NAME.fullmatch(name):
             raise UsageError(f"{name!r} cannot name a run: use letters, digits and any of _ . + -")
+        stem = (
+            re.sub(r"[^\w.+-]+", "-", stem).strip(".-")[:_LONGEST_STEM] or "run"
+        )  # names of environments are free text
         with explained(runs / (name or stem)):
             runs.mkdir(parents=True, exist_ok=True)
             path = _make_named(runs, name) if name else _make_numbered(runs, stem)

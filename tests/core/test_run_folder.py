@@ -10,38 +10,10 @@ from pathlib import Path
 import pytest
 from rollout_examples import make_rollout
 
-from sortie.core.errors import UnknownName, UsageError
+from sortie.core.errors import UnknownName
 from sortie.core.run_folder import RunFolder, list_runs
 
 SCORE = {"mean": 0.25, "low": 0.2, "high": 0.3, "n": 100}
-
-
-def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
-    names = []
-    for stem in ("run", "run", "shop"):
-        with RunFolder.create(tmp_path, stem=stem) as run:
-            names.append(run.name)
-    assert names == ["run-1", "run-2", "shop-1"]
-
-
-@pytest.mark.parametrize(
-    ("stem", "name"), [("my shop: v2", "my-shop-v2-1"), ("../up", "up-1"), ("x" * 300, "x" * 60 + "-1"), ("", "run-1")]
-)
-def test_any_text_makes_a_stem(tmp_path: Path, stem: str, name: str) -> None:
-    with RunFolder.create(tmp_path, stem=stem) as run:
-        assert run.path == tmp_path / name
-
-
-def test_a_name_that_is_taken_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path, "first").close()
-    with pytest.raises(UsageError, match="first is there already: choose another --name"):
-        RunFolder.create(tmp_path, "first")
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", ".hidden", "a b"])
-def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="cannot name a run"):
-        RunFolder.create(tmp_path, name)
 
 
 def test_a_wrong_name_lists_the_runs_there_are(tmp_path: Path) -> None:
@@ -130,9 +102,3 @@ def test_runs_are_listed_oldest_first_and_other_folders_are_not(tmp_path: Path) 
     (tmp_path / "notes").mkdir()
     assert [info.name for info in list_runs(tmp_path)] == ["b", "a"]
     assert list_runs(tmp_path / "nowhere") == []
-
-
-def test_a_runs_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=r"cannot write .*file.*--runs"):
-        RunFolder.create(tmp_path / "file", "x")

@@ -15,7 +15,6 @@ told from one that is still going.
 from __future__ import annotations
 
 import json
-import re
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from sortie.core.errors import UnknownName, UsageError
 from sortie.core.files import Lines, explained, read_lines, to_json, write_text
 from sortie.core.records import RolloutRecord
 from sortie.core.rollout_store import RolloutStore
+from sortie.core.run_names import claim
 from sortie.core.task import Task
 from sortie.core.trajectory import Trajectory
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 Status = Literal["running", "finished", "interrupted"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_LONGEST_STEM = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +75,7 @@ class RunFolder:
 
         Raises: UsageError if the name is taken or cannot be a folder's, or the folder cannot be made.
         """
-        if name is not None and not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} cannot name a run: use letters, digits and any of _ . + -")
-        stem = (
-            re.sub(r"[^\w.+-]+", "-", stem).strip(".-")[:_LONGEST_STEM] or "run"
-        )  # names of environments are free text
-        with explained(runs / (name or stem)):
-            runs.mkdir(parents=True, exist_ok=True)
-            path = _make_named(runs, name) if name else _make_numbered(runs, stem)
-        run = cls(path)
+        run = cls(claim(runs, name, stem))
         run._hold()
         run.append_event("created")
         return run
@@ -246,26 +236,6 @@ def _run_paths(runs: Path) -> list[Path]:
 
 def _is_run(path: Path) -> bool:
     return (path / "events.jsonl").is_file()
-
-
-def _make_named(runs: Path, name: str) -> Path:
-    path = runs / name
-    try:
-        path.mkdir()
-    except FileExistsError:
-        raise UsageError(f"{path} is there already: choose another --name, or remove that folder") from None
-    return path
-
-
-def _make_numbered(runs: Path, stem: str) -> Path:
-    number = 1
-    while True:
-        try:
-            (runs / f"{stem}-{number}").mkdir()  # making it is what claims the number, also among processes
-        except FileExistsError:
-            number += 1
-        else:
-            return runs / f"{stem}-{number}"
 
 
 def _pooled(summary: Mapping[str, Any], when: str) -> float | None:

@@ -35,3 +35,10 @@ def test_a_pack_holds_no_more_distinct_tokens_than_asked() -> None:
     packs = packs_of(rows, 75)
     assert len(packs) > 1
     assert all(len(pack.tokens_T) <= 75 for pack in packs)
+
+
+def test_a_short_common_beginning_does_not_hide_a_long_one_below_it() -> None:
+    """Two environments whose prompts start with the same few tokens still share each its own preamble."""
+    rows = [np.array([1, 2, 3] + [env] * 60 + [i] * 5, np.int64) for env in (50, 60) for i in range(10, 14)]
+    (pack,) = packs_of(rows, 10_000)
+    assert len(pack.tokens_T) == 2 * 63 + 8 * 5

@@ -1,7 +1,7 @@
 """Log-probabilities of chosen tokens, without ever holding all logits.
 
 Logits exist for one chunk of C positions at a time, [V, C]: products of this shape run faster on CPUs than [C, V] (see
-`wide_product`). The backward pass computes them again from the hidden states.
+`decoder.product`). The backward pass computes them again from the hidden states.
 """
 
 from __future__ import annotations

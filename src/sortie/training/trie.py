@@ -80,26 +80,25 @@ def common_prefix(a: Tokens, b: Tokens) -> int:
 
 def _pack(rows: Sequence[Tokens], members: list[int]) -> Pack:
     pack = Pack()
-    _grow(pack, rows, members, 0, ())
+    _grow(pack, rows, members, 0, 0, ())
     return pack
 
 
-def _grow(pack: Pack, rows: Sequence[Tokens], members: list[int], depth: int, path: tuple[int, ...]) -> None:
-    """Add the part of the trie below `path`, in which all `members` agree on the first `depth` tokens."""
+def _grow(pack: Pack, rows: Sequence[Tokens], members: list[int], depth: int, at: int, path: tuple[int, ...]) -> None:
+    """Add the rows below `path`, which spells their first `depth` tokens; they agree on the first `at`."""
     groups: dict[int, list[int]] = {}
     for row in members:
-        if len(rows[row]) == depth:
-            pack.rows[row] = path
+        if len(rows[row]) == at:
+            pack.rows[row] = path if depth == at else (*path, _add(pack, rows[row][depth:], depth, path))
         else:
-            groups.setdefault(int(rows[row][depth]), []).append(row)
+            groups.setdefault(int(rows[row][at]), []).append(row)
     for group in groups.values():
         first = rows[group[0]]
-        end = min((common_prefix(first, rows[row]) for row in group), default=len(first))
-        if len(group) > 1 and end - depth < MIN_SHARED:
-            for row in group:
-                pack.rows[row] = (*path, _add(pack, rows[row][depth:], depth, path))
+        end = min(common_prefix(first, rows[row]) for row in group)
+        if len(group) > 1 and end - depth < MIN_SHARED:  # too little yet: see whether parts of the group share more
+            _grow(pack, rows, group, depth, end, path)
         else:
-            _grow(pack, rows, group, end, (*path, _add(pack, first[depth:end], depth, path)))
+            _grow(pack, rows, group, end, end, (*path, _add(pack, first[depth:end], depth, path)))
 
 
 def _add(pack: Pack, tokens: Tokens, depth: int, path: tuple[int, ...]) -> int:

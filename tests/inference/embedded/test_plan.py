@@ -41,3 +41,9 @@ def test_every_row_reads_each_of_its_slots_once(tree: list[tuple[int, int]], pre
 def test_a_long_shared_prefix_is_one_span() -> None:
     plan = DecodePlan(rows_of([(4, 30), (4, 30)], 100), torch.device("cpu"))
     assert sorted((s.last - s.first, len(s.slots)) for s in plan.spans) == [(4, 30), (4, 30), (8, 100)]
+
+
+def test_a_short_common_prefix_does_not_hide_long_ones_below_it() -> None:
+    """Two environments whose prompts start with the same few tokens still share each its own preamble."""
+    plan = DecodePlan(rows_of([(4, 80), (4, 90)], 5), torch.device("cpu"))
+    assert sorted((s.last - s.first, len(s.slots)) for s in plan.spans) == [(4, 85), (4, 95)]

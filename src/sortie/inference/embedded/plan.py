@@ -35,7 +35,7 @@ class DecodePlan:
         self.spans: list[Span] = []
         tails: list[Sequence[int]] = []
         self._device = device
-        self._arrange(list(range(len(slots_of_rows))), slots_of_rows, 0, tails)
+        self._arrange(list(range(len(slots_of_rows))), slots_of_rows, 0, 0, tails)
         self.shared = max((s.column + len(s.slots) for s in self.spans), default=0)
         """Columns taken by spans; tails come after."""
         self.lengths = [len(tail) for tail in tails]
@@ -63,20 +63,26 @@ class DecodePlan:
         tails = torch.arange(max(self.lengths)).unsqueeze(0) >= torch.tensor(self.lengths).unsqueeze(1)
         return torch.cat((self._fill, tails), dim=1).to(self._device)
 
-    def _arrange(self, rows: list[int], slots: Sequence[Sequence[int]], depth: int, tails: list[Sequence[int]]) -> None:
+    def _arrange(
+        self, rows: list[int], slots: Sequence[Sequence[int]], taken: int, at: int, tails: list[Sequence[int]]
+    ) -> None:
+        """Place rows that agree before `at`, of which spans already cover the first `taken` slots."""
         groups: dict[int, list[int]] = {}
         for row in rows:
-            groups.setdefault(slots[row][depth] if depth < len(slots[row]) else -1, []).append(row)
+            groups.setdefault(slots[row][at], []).append(row)
         for group in groups.values():
-            end = _common_end([slots[row] for row in group], depth) if len(group) > 1 else depth
-            if end - depth < MIN_SPAN:
+            if len(group) == 1:
                 self.order += group
-                tails += [slots[row][depth:] for row in group]
+                tails.append(slots[group[0]][taken:])
+                continue
+            end = _common_end([slots[row] for row in group], at)
+            if end - taken < MIN_SPAN:  # too little yet: see whether parts of the group share more
+                self._arrange(group, slots, taken, end, tails)
                 continue
             first = len(self.order)
-            shared = torch.tensor(slots[group[0]][depth:end], device=self._device)
-            self._arrange(group, slots, end, tails)
-            self.spans.append(Span(first, len(self.order), depth, shared))
+            shared = torch.tensor(slots[group[0]][taken:end], device=self._device)
+            self._arrange(group, slots, end, end, tails)
+            self.spans.append(Span(first, len(self.order), taken, shared))
 
     def _shared_mask(self, rows: int) -> Tensor:
         blank = torch.ones(rows, self.shared, dtype=torch.bool)
@@ -86,10 +92,8 @@ class DecodePlan:
 
 
 def _common_end(lists: Sequence[Sequence[int]], start: int) -> int:
-    """First position from `start` at which the lists differ, at most one before the shortest ends."""
-    limit = min(len(one) for one in lists) - 1
-    first = lists[0]
+    """First position from `start` at which the lists differ. They do: the last slot of a row is its own."""
     end = start
-    while end < limit and all(one[end] == first[end] for one in lists):
+    while len({one[end] for one in lists}) == 1:
         end += 1
     return end

@@ -157,16 +157,20 @@ def rotate(x: Tensor, cos_T1H: Tensor, sin_T1H: Tensor) -> Tensor:
 
 
 def product(x_TD: Tensor, weight: Tensor) -> Tensor:
-    """x weight^T, [T, outputs], laid out by output.
+    """x weight^T, [T, outputs], laid out by output: for decoding.
 
     The CPU libraries compute weight x^T faster than x weight^T for the few rows of a decoding batch, since what they
-    pack for each block is then the small factor (measured in docs/experiments.md).
+    pack for each block is then the small factor (`python -m benchmarks.products`). For the many rows of a training pack
+    it is the other way round, since whatever follows must undo the layout.
     """
     return torch.mm(weight, x_TD.T).T
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, layer: int, name: str, delta: Delta | None) -> Tensor:
-    y = product(x, weight) if bias is None else product(x, weight).add_(bias)
+    if torch.is_grad_enabled():
+        y = F.linear(x, weight, bias)
+    else:
+        y = product(x, weight) if bias is None else product(x, weight).add_(bias)
     return y if delta is None else delta(layer, name, x, y)
 
 

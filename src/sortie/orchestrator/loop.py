@@ -39,6 +39,8 @@ Say = Callable[[str], None]
 
 REFILL_ROUNDS = 8
 """How often a step may replace groups that the scheduler sent back."""
+PROGRESS_EVERY = 50
+"""Evaluation rollouts between two signs of life."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class Run:
     """Steps in a row without an informative group."""
     step_seconds: list[float] = field(default_factory=list)
     eval_seconds: float = 0.0
+    evaluated: int = 0
+    """Rollouts that the evaluation in progress has behind it."""
 
 
 async def train_run(
@@ -176,7 +180,7 @@ def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
 async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:
     """Success on held-out tasks under the present policy, recorded under `phase`."""
     started = time.monotonic()
-    run.phase, e = phase, run.config.eval
+    run.phase, run.evaluated, e = phase, 0, run.config.eval
     scores = await evaluate_with(
         run.rollouts, list(run.book.envs.values()), tasks=e.tasks, temperature=e.temperature, policy=run.policy
     )
@@ -234,8 +238,12 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
 
 
 def record(run: Run, trajectory: Trajectory, task: Task) -> None:
-    """Journal a rollout the moment it ends."""
+    """Journal a rollout the moment it ends, and show that an evaluation moves."""
     run.folder.add_rollout(trajectory, task, run.step + (run.phase == "train"), run.phase)
+    if run.phase != "train":
+        run.evaluated += 1
+        if run.evaluated % PROGRESS_EVERY == 0:
+            run.say(f"{run.phase}: {run.evaluated} held-out rollouts done")
 
 
 def finish(run: Run, before: dict[str, Score] | None, after: dict[str, Score], wall_s: float) -> Summary:

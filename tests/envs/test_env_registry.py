@@ -9,6 +9,7 @@ import pytest
 from sortie.agents.react import ReAct
 from sortie.core.errors import ConfigError, UnknownName, UsageError
 from sortie.envs import build, catalog_info
+from sortie.envs.registry import CATALOG
 
 MODULE = """
 from sortie.envs import Env
@@ -99,3 +100,12 @@ def test_turns_follow_from_the_hardest_level_chosen() -> None:
         return agent.max_turns
 
     assert turns([1]) < turns([1, 3]) < turns([6, 1])
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_worked_examples_can_be_left_out(name: str) -> None:
+    assert build(name, examples=False).examples == ()
+
+
+def test_worked_examples_are_shown_unless_told_otherwise() -> None:
+    assert len(build("arithmetic").examples) == 2

@@ -25,6 +25,8 @@ class GradedConfig(Config):
     """Tasks held out, per level."""
     seed: int = 0
     """Another seed, other tasks; which split a task belongs to stays the same."""
+    examples: bool = True
+    """Whether worked examples stand before every task; a model that knows the form of the work needs none."""
 
     @field_validator("levels")
     @classmethod

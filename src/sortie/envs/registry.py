@@ -45,7 +45,11 @@ def build(name: str, **options: Any) -> Env:
     if name not in CATALOG:
         raise UnknownName("environment", name, [*CATALOG, "module:attribute"])
     entry = CATALOG[name]
-    return entry.build(parse(entry.config, options, source=f"environment {name!r}"))
+    config = parse(entry.config, options, source=f"environment {name!r}")
+    env = entry.build(config)
+    if not config.examples:  # here and not in each environment, so that none can forget it
+        env.examples = ()
+    return env
 
 
 def catalog_info() -> list[EnvInfo]:

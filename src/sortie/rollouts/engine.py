@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from sortie.context.limits import Limits
@@ -29,7 +30,9 @@ from sortie.inference.client import SamplingClient
 from sortie.inference.renderers.base import Renderer
 from sortie.resources.engine import ResourceEngine
 from sortie.resources.lease import Leases
+from sortie.rollouts.envlog import EnvLogs
 from sortie.rollouts.rollout import EnvLike, attempt
+from sortie.rollouts.watch import STALL_S, Watch
 
 log = logging.getLogger("sortie")
 
@@ -62,16 +65,22 @@ class RolloutEngine:
         run_seed: int = 0,
         max_concurrent: int = 64,
         on_finished: OnFinished | None = None,
+        log_folder: Path | None = None,
+        stall_s: float = STALL_S,
     ) -> None:
         """Without `resources` it makes an engine of its own, which `close` closes.
 
         `on_finished` hears of every rollout as it ends; what it raises ends the group: records must not be lost.
+        `log_folder` gets one file per environment, with its failures. When no rollout ends for `stall_s` seconds, a
+        warning names the oldest in flight and what they are at.
         """
         self.limits = limits or Limits()
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed attempts by (environment, boundary)."""
         self.shared: dict[str, Any] = {}
         """Every context's `shared`."""
+        self.finished: dict[str, Trajectory] = {}
+        """Rollouts done before an interruption, by id: each is handed out once in place of a new one."""
         self._client = client
         self._renderer = renderer
         self._own_resources = resources is None
@@ -79,7 +88,9 @@ class RolloutEngine:
         self._run_seed = run_seed
         self._slots = asyncio.Semaphore(max_concurrent)
         self._on_finished = on_finished
-        self._logged: set[tuple[str, str, str]] = set()
+        self.watch = Watch(stall_s)
+        """What is in flight."""
+        self.logs = EnvLogs(log_folder)
 
     async def __aenter__(self) -> Self:
         return self
@@ -127,6 +138,8 @@ class RolloutEngine:
     ) -> Trajectory:
         """One rollout, tried again after retryable errors. Errors are in the record; only cancellation is raised."""
         key = RolloutKey(run_seed=self._run_seed, task_key=task.key, visit=visit, member=member)
+        if (done := self.finished.pop(key.id, None)) is not None:
+            return done
         job = _Job(env=env, task=task, key=key, policy=policy, temperature=temperature)
         async with self._slots:
             for number in range(1, RETRIES + 2):
@@ -150,10 +163,11 @@ class RolloutEngine:
         started = time.monotonic()
         again = False
         try:
-            async with self._resources.lease(
-                *job.env.needs, holder=job.key.id, deadline_s=self.limits.lease_seconds, klass=job.env.name
-            ) as leases:
-                await attempt(job.env, self._context(job, trajectory, leases))
+            with self.watch.following(trajectory):
+                async with self._resources.lease(
+                    *job.env.needs, holder=job.key.id, deadline_s=self.limits.lease_seconds, klass=job.env.name
+                ) as leases:
+                    await attempt(job.env, self._context(job, trajectory, leases))
         except Exception as error:  # noqa: BLE001  # whatever broke, it broke one rollout: it goes on record
             again = self._record(trajectory, error)
         trajectory.seconds = time.monotonic() - started
@@ -193,8 +207,6 @@ class RolloutEngine:
             text, boundary = f"{type(error).__name__}: {error}", BoundaryError.boundary
         trajectory.error, trajectory.boundary = " ".join(text.split()), boundary
         self.errors[trajectory.env, boundary] += 1
-        kind = (trajectory.env, boundary, type(error.__cause__ or error).__name__)
-        if kind not in self._logged:
-            self._logged.add(kind)
+        if self.logs.failed(trajectory, error):
             log.warning("rollout %s: %s (later ones of this kind are counted)", trajectory.id, error, exc_info=error)
         return isinstance(error, BoundaryError) and error.retryable

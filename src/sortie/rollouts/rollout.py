@@ -22,6 +22,7 @@ from sortie.core.messages import Message
 from sortie.core.task import Task
 from sortie.core.trajectory import StopReason
 from sortie.resources.spec import ResourceSpec
+from sortie.rollouts.watch import mark
 
 log = logging.getLogger("sortie")
 
@@ -62,6 +63,7 @@ async def attempt(env: EnvLike, ctx: RunContext) -> None:
 
     Raises: BoundaryError naming where the attempt broke.
     """
+    mark("setting up")
     world = _world(env, ctx)
     seconds = min(ctx.limits.setup_seconds, ctx.remaining_s)
     async with _phase(EnvError, f"set-up of environment {env.name!r}", seconds):
@@ -79,6 +81,7 @@ async def attempt(env: EnvLike, ctx: RunContext) -> None:
 
 
 async def _act(agent: Agent, ctx: RunContext) -> None:
+    mark("acting")
     seconds, reason = ctx.remaining_s, StopReason.AGENT_DONE
     try:
         async with asyncio.timeout(seconds):
@@ -96,12 +99,14 @@ async def _act(agent: Agent, ctx: RunContext) -> None:
 
 
 async def _score(rubric: Rubric, ctx: RunContext) -> None:
+    mark("scoring")
     async with _phase(RewardError, "scoring", ctx.limits.score_seconds):
         reward, values = await rubric.score(ctx.task, ctx.trajectory, ctx)
     ctx.trajectory.reward, ctx.trajectory.rewards = reward, values
 
 
 async def _tear_down(env: EnvLike, world: AbstractAsyncContextManager[Any], ctx: RunContext) -> None:
+    mark("tearing down")
     # Always left as after success: a set-up written as a generator then runs the lines behind its yield.
     async with _phase(EnvError, f"tear-down of environment {env.name!r}", ctx.limits.setup_seconds):
         await world.__aexit__(None, None, None)

@@ -35,16 +35,17 @@ def my_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_the_catalog_says_what_each_environment_is_and_takes() -> None:
     info = {entry.name: entry for entry in catalog_info()}
-    assert list(info) == ["arithmetic", "inventory"]
+    assert list(info) == sorted(info)
+    assert {"arithmetic", "inventory"} <= set(info)
     assert info["arithmetic"].tools == ("calculator(expression: string)",)
-    assert [list(entry.levels) for entry in info.values()] == [[1, 2, 3, 4, 5, 6]] * 2
+    assert all(list(entry.levels) == [1, 2, 3, 4, 5, 6] for entry in info.values())
     assert all(entry.description and all(entry.levels.values()) for entry in info.values())
 
 
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("arithmetics", {}, "did you mean 'arithmetic'? known: arithmetic, inventory, module:attribute"),
+        ("arithmetics", {}, "did you mean 'arithmetic'? known: arithmetic, "),
         ("arithmetic", {"level": [1]}, "environment 'arithmetic': unknown option 'level': did you mean 'levels'?"),
         ("arithmetic", {"levels": [1, 9]}, "has no level 9; levels: 1, 2, 3, 4, 5, 6"),
         ("inventory", {"levels": []}, "levels"),

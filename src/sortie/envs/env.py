@@ -31,6 +31,9 @@ Setup = Callable[[Task, RunContext], AbstractAsyncContextManager[Any] | Abstract
 Oracle = Callable[[Task], Sequence[Message]]
 """The assistant messages of a flawless rollout, one per turn."""
 
+Hostile = Callable[[Task], Sequence[Sequence[Message]]]
+"""Rollouts that try to be rewarded without doing the task, each as assistant messages; the last one is repeated."""
+
 
 class Env:
     """Tasks, tools, rewards and the resources they need, of one domain."""
@@ -51,6 +54,7 @@ class Env:
         examples: Sequence[Sequence[Message]] = (),
         heldout: TaskSource | float | None = None,
         oracle: Oracle | None = None,
+        hostile: Hostile | None = None,
     ) -> None:
         """`heldout` is a source of its own, or the share of `tasks` to hold out by content hash (a fifth if not given);
         a row may instead declare its own `split`. `examples` are conversations shown before every task.
@@ -74,6 +78,8 @@ class Env:
         self.examples = tuple(tuple(example) for example in examples)
         self.oracle = oracle
         """Solves any of its tasks; None: there is none."""
+        self.hostile = hostile
+        """Tricks of this domain, beside those that `sortie env check` tries on any; None: there are none."""
         self._source = tasks
         self._heldout: TaskSource | float = HELDOUT if heldout is None else heldout
         names = [tool.name for tool in self.tools]

@@ -12,12 +12,12 @@ from typing import Any
 from sortie.core.config import parse
 from sortie.core.errors import ConfigError, UnknownName
 from sortie.core.registry import Registry
-from sortie.envs.catalog import arithmetic, inventory
+from sortie.envs.catalog import arithmetic, booking, guess, inventory
 from sortie.envs.env import Env
 from sortie.envs.graded import CatalogEntry
 
 CATALOG: Registry[CatalogEntry] = Registry("environment")
-for _entry in (arithmetic.ENTRY, inventory.ENTRY):
+for _entry in (arithmetic.ENTRY, booking.ENTRY, guess.ENTRY, inventory.ENTRY):
     CATALOG.register(_entry.name)(_entry)
 
 

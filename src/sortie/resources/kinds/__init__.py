@@ -1,0 +1,1 @@
+"""What can be leased beside plain objects, one package per kind."""

@@ -1,0 +1,1 @@
+"""What runs inside a sandbox: its first process, and what that needs. Standard library only, nothing else of Sortie."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from sortie.core.group import Group
 from sortie.core.policy import PolicyVersion
+from sortie.orchestrator.probe import Probe
 from sortie.training.batching import Batch
 from sortie.training.client import OptimOutput, StepOutput
 
 RATIO_TOLERANCE = {"float32": 0.01, "bfloat16": 0.1}
 """How far the mean importance ratio may be from 1 at lag 0, by dtype of the base model."""
+PROBE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.3}
+"""How far a log-probability of the engine may be from a plain pass's, by dtype of the base model."""
+ZERO_STEPS = 5
+"""Steps in a row without any reward above 0 after which the run is told so, and again after as many more."""
 
 
 def step_warnings(
@@ -45,3 +51,41 @@ def group_warnings(metrics: Mapping[str, float], quiet_steps: int) -> list[str]:
     if metrics.get("untrainable_tokens", 0.0) > 0:
         lines.append(f"{metrics['untrainable_tokens']:.0f} sampled tokens came without logprobs and cannot train")
     return lines
+
+
+def served_warnings(groups: Sequence[Group], pinned: PolicyVersion) -> list[str]:
+    """Whether every turn of the step was drawn by the policy that its rollouts were pinned to."""
+    turns = [n for group in groups for t in group.trajectories for n in t.nodes if n.kind == "sampled"]
+    other = [n.version for n in turns if n.version is None or n.version.digest != pinned.digest]
+    if not other:
+        return []
+    named = "the base model" if other[0] is None else f"{other[0]} ({other[0].digest})"
+    return [
+        f"{len(other)} of {len(turns)} turns were drawn by {named} instead of {pinned} ({pinned.digest}): "
+        "the sampler did not take up the published adapter"
+    ]
+
+
+def probe_warnings(probe: Probe, dtype: str) -> list[str]:
+    """Whether engine and plain pass agree on the probe (see `orchestrator.probe`)."""
+    if probe.gap <= PROBE_TOLERANCE[dtype]:
+        return []
+    return [
+        f"the engine's log-probabilities are up to {probe.gap:.2g} from a plain pass over the published weights: "
+        "it serves other weights, or KV kept from an earlier policy"
+    ]
+
+
+def rewarded(groups: Sequence[Group]) -> bool:
+    """Whether any rollout of the step had a reward above 0."""
+    return any(reward > 0 for group in groups for reward in group.rewards)
+
+
+def zero_warnings(zero_steps: int) -> list[str]:
+    """Advice after `zero_steps` steps in a row in which nothing was `rewarded`."""
+    if zero_steps == 0 or zero_steps % ZERO_STEPS:
+        return []
+    return [
+        f"no rollout of the last {zero_steps} steps had a reward above 0: read one with "
+        "`sortie runs show RUN --rollout ID`; the tasks may be too hard to begin with, or the reward wrong"
+    ]

@@ -28,14 +28,13 @@ async def test_the_first_failure_shows_its_traceback_and_every_one_is_in_the_env
         await running.run_one(Env(rewards=[broken]), TASK, member=0)
         await running.run_one(Env(rewards=[broken]), TASK, member=1)
     (shown,) = caplog.records
-    assert shown.exc_info is not None
     assert "no entry for one" in shown.getMessage()
+    assert "in broken" in caplog.text
     text = (tmp_path / "logs" / "toy.log").read_text()
-    assert [line for line in text.splitlines() if " reward: " in line and not line.startswith(" ")] == [
-        line for line in text.splitlines() if "@0.0 attempt 1 reward:" in line or "@0.1 attempt 1 reward:" in line
-    ]
-    assert text.count("Traceback (most recent call last)") == text.count("in broken") * 2 == 2
-    assert "no entry for two" in text
+    entries = [line for line in text.splitlines() if not line.startswith(" ")]
+    assert ["@0.0 attempt 1 reward: " in entries[0], "@0.1 attempt 1 reward: " in entries[1]] == [True, True]
+    assert text.count("in broken") == 1, "the line of the environment's own code that failed, once"
+    assert "no entry for two" in entries[1]
 
 
 async def test_a_run_without_failures_leaves_no_file(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ async def _act(agent: Agent, ctx: RunContext) -> None:
         reason = limit.reason
     except SortieError as error:
         ctx.trajectory.stop_reason = StopReason.ERROR
-        raise _blamed(error, AgentError, f"agent {type(agent).__name__}") from error
+        if isinstance(error, BoundaryError):
+            raise
+        raise AgentError(f"agent {type(agent).__name__}: {error}") from error
     if not ctx.finished:  # no limit overwrites an end that was reached
         ctx.trajectory.stop_reason = reason
 
@@ -121,13 +123,10 @@ async def _phase(kind: type[BoundaryError], what: str, seconds: float) -> AsyncI
                 yield
     except TimeoutError:
         raise kind(f"{what} did not finish within {seconds:g} s") from None
-    except SortieError as error:
-        raise _blamed(error, kind, what) from error
-
-
-def _blamed(error: SortieError, kind: type[BoundaryError], what: str) -> BoundaryError:
-    """A usage error or a limit that surfaces where nobody handles it is the fault of that phase."""
-    return error if isinstance(error, BoundaryError) else kind(f"{what}: {error}")
+    except BoundaryError:  # with the cause it has: that is where the fault is
+        raise
+    except SortieError as error:  # a usage error or a limit where nobody handles it is the fault of that phase
+        raise kind(f"{what}: {error}") from error
 
 
 @asynccontextmanager

@@ -12,13 +12,13 @@ from typing import Any
 from sortie.core.config import parse
 from sortie.core.errors import ConfigError, UnknownName
 from sortie.core.registry import Registry
-from sortie.envs.catalog import arithmetic, booking, guess, inventory
+from sortie.envs.catalog import arithmetic, booking, filesystem, guess, inventory, python_tests
 from sortie.envs.env import Env
 from sortie.envs.graded import CatalogEntry
 
 CATALOG: Registry[CatalogEntry] = Registry("environment")
-for _entry in (arithmetic.ENTRY, booking.ENTRY, guess.ENTRY, inventory.ENTRY):
-    CATALOG.register(_entry.name)(_entry)
+for _module in (arithmetic, booking, filesystem, guess, inventory, python_tests):
+    CATALOG.register(_module.ENTRY.name)(_module.ENTRY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,11 @@ def catalog_info() -> list[EnvInfo]:
         )
         for name in CATALOG
     ]
+
+
+def levels_of(name: str) -> tuple[int, ...]:
+    """All levels of a catalog environment; none for one by `module:attribute`, which takes options of its own."""
+    return tuple(CATALOG[name].grades) if name in CATALOG else ()
 
 
 def _imported(name: str, options: dict[str, Any]) -> Env:

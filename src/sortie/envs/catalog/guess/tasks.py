@@ -20,7 +20,7 @@ LOWEST, HIGHEST = 1, 1999
 def oracle(task: Task) -> Sequence[Message]:
     """The middle, again and again."""
     low, high, secret = task.data["low"], task.data["high"], task.data["secret"]
-    guesses = []
+    guesses: list[int] = []
     while not guesses or guesses[-1] != secret:
         guesses.append((low + high) // 2)
         low, high = (guesses[-1] + 1, high) if guesses[-1] < secret else (low, guesses[-1] - 1)

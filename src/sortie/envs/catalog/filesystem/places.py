@@ -1,0 +1,67 @@
+"""Where the files of a rollout are: a sandbox of its own, or memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from sortie.context.run_context import RunContext
+from sortie.core.task import Task
+from sortie.envs.catalog.filesystem.tree import MemoryTree, Tree
+from sortie.resources.kinds.sandbox.spec import SandboxSpec
+
+if TYPE_CHECKING:
+    from sortie.resources.kinds.sandbox.sandbox import Sandbox
+
+SANDBOX = SandboxSpec(memory_mb=64, disk_mb=8, processes=8)
+
+TOP = "files"
+"""The folder of the sandbox that holds them."""
+
+
+class SandboxTree(Tree):
+    """Files in a sandbox. What is there is asked of the sandbox each time, never remembered."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__()
+        self._sandbox = sandbox
+
+    async def _paths(self) -> list[str]:
+        return [path async for path in self._below("")]
+
+    async def _below(self, folder: str) -> AsyncIterator[str]:
+        for name in await self._sandbox.list(f"{TOP}/{folder}"):
+            if not name.endswith("/"):
+                yield folder + name
+                continue
+            async for path in self._below(folder + name):
+                yield path
+
+    async def _get(self, path: str) -> str:
+        return await self._sandbox.read(f"{TOP}/{path}")
+
+    async def _put(self, path: str, text: str) -> None:
+        await self._sandbox.write(f"{TOP}/{path}", text)
+
+    async def _drop(self, path: str) -> None:
+        """A folder that this empties goes too: a directory is there for as long as a file is in it."""
+        folders = path.split("/")[:-1]
+        await self._sandbox.run(["rm", "-f", "--", f"{TOP}/{path}"])
+        if folders:
+            await self._sandbox.run(["sh", "-c", 'cd "$1" && rmdir -p "$2" 2>&-', "sh", TOP, "/".join(folders)])
+
+
+@asynccontextmanager
+async def in_sandbox(task: Task, ctx: RunContext) -> AsyncIterator[Tree]:
+    """The files as the task starts them, in this rollout's sandbox."""
+    sandbox = ctx.lease(SANDBOX)
+    for path, text in task.data["files"].items():
+        await sandbox.write(f"{TOP}/{path}", text)
+    yield SandboxTree(sandbox)
+
+
+@contextmanager
+def in_memory(task: Task, ctx: RunContext) -> Iterator[Tree]:
+    """The files as the task starts them, in memory."""
+    yield MemoryTree(task.data["files"])

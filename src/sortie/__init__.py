@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sortie.orchestrator.evaluate import evaluate
     from sortie.orchestrator.export import export_run
     from sortie.orchestrator.session import open_session
+    from sortie.resources.kinds.sandbox.sandbox import Sandbox
+    from sortie.resources.kinds.sandbox.spec import SandboxSpec
     from sortie.resources.spec import ObjectSpec, ResourceSpec
     from sortie.rollouts.engine import RolloutEngine
     from sortie.scheduling.scheduler import TaskScheduler
@@ -52,6 +54,8 @@ __all__ = [
     "RunContext",
     "RunFolder",
     "SamplingClient",
+    "Sandbox",
+    "SandboxSpec",
     "ScriptedClient",
     "SortieError",
     "StopReason",
@@ -94,6 +98,8 @@ _HOMES = {
     "orchestrator.evaluate": ("evaluate",),
     "orchestrator.export": ("export_run",),
     "orchestrator.session": ("open_session",),
+    "resources.kinds.sandbox.sandbox": ("Sandbox",),
+    "resources.kinds.sandbox.spec": ("SandboxSpec",),
     "resources.spec": ("ObjectSpec", "ResourceSpec"),
     "rollouts.engine": ("RolloutEngine",),
     "scheduling.scheduler": ("TaskScheduler",),

@@ -140,7 +140,8 @@ class Sandbox:
             try:
                 self._send({**request, "id": self._last_id, "timeout_s": timeout_s})
                 async with asyncio.timeout(timeout_s + GRACE_S):
-                    return await reply
+                    answer = await reply
+                return answer
             except TimeoutError:
                 await self.close()
                 raise ResourceError(f"the sandbox did not answer within {timeout_s + GRACE_S:g} s; ended it") from None

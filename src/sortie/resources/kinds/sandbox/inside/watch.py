@@ -1,0 +1,55 @@
+"""The limits that the kernel has no count for: those of all processes together."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from . import processes
+from .settings import Settings
+
+TICK_S = 0.02
+FILES = 16384
+"""Most files at once: each takes memory of the kernel, also when empty."""
+
+
+class Watch:
+    """Watches one command from its start."""
+
+    def __init__(self, settings: Settings, timeout_s: float) -> None:
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._started = time.monotonic()
+        self._cpu_before = processes.cpu_seconds(processes.descendants())
+        self._next_look = 0.0
+        self.timed_out = False
+
+    def passed(self) -> str | None:
+        """The limit that has been passed, with its value. Looks once per tick, however often it is asked."""
+        now = time.monotonic()
+        if now - self._started >= self._timeout_s:
+            self.timed_out = True
+            return f"time: {self._timeout_s:g} s"
+        if now < self._next_look:
+            return None
+        self._next_look = now + TICK_S
+        return self._look()
+
+    def _look(self) -> str | None:
+        settings = self._settings
+        alive = processes.descendants()
+        if sum(process.rss for process in alive) > settings.memory:
+            used = processes.own_memory(alive)
+            if used > settings.memory:
+                return f"memory: {used >> 20} MB in use, {settings.memory >> 20} MB allowed"
+        threads = sum(process.threads for process in alive if not process.ended)
+        if threads > settings.processes:
+            return f"processes: {threads}, {settings.processes} allowed"
+        used_s = processes.cpu_seconds(alive) - self._cpu_before
+        if used_s > settings.cpu_s:
+            return f"cpu: {settings.cpu_s:g} s of processor time"
+        if settings.isolated:
+            space = os.statvfs(settings.base)
+            if space.f_files - space.f_ffree > FILES:
+                return f"files: {FILES} allowed"
+        return None

@@ -66,6 +66,12 @@ async def test_a_step_without_differences_moves_nothing_and_says_so(model: Path,
     assert all(step["trainable_tokens"] == 0 for step in RunFolder.open("r", tmp_path).metrics())
 
 
+async def test_a_canary_can_stop_the_run(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="stopped after step 1 by on_canary = 'stop': nearly every rollout"):
+        await trained(model, tmp_path, [], env(always_one), steps=9, on_canary="stop")
+    assert RunFolder.open("r", tmp_path).committed_step() == 1  # it can be resumed from here
+
+
 async def test_a_run_in_which_nothing_can_be_scored_ends_with_the_cause(model: Path, tmp_path: Path) -> None:
     """Pain E9, F13, E1: NaN is no score; when no member has one, the run ends and names reward and value."""
     with pytest.raises(TrainingError, match=r"no rollout .* could be scored.*broken.*nan"):

@@ -15,6 +15,7 @@ told from one that is still going.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -91,6 +92,20 @@ class RunFolder:
                 return cls(path)
         raise UnknownName(f"run in {runs}/", str(path_or_name), [path.name for path in _run_paths(runs)])
 
+    @classmethod
+    def resume(cls, path_or_name: str | Path, runs: Path = Path("runs")) -> Self:
+        """Open a run to go on with it, locked until `close` or the end of the process.
+
+        Raises: UnknownName if there is no such run; UsageError if another process is running it.
+        """
+        run = cls.open(path_or_name, runs)
+        if run._is_held():
+            raise UsageError(f"run {run.name!r} is being trained by another process; stop that one first")
+        run._hold()
+        for half in run.checkpoint_dir.glob(".*"):  # what a kill left in the making
+            shutil.rmtree(half, ignore_errors=True)
+        return run
+
     def __enter__(self) -> Self:
         return self
 
@@ -121,6 +136,26 @@ class RunFolder:
         with explained(path):
             path.mkdir(exist_ok=True)
         return path
+
+    def write_state(self, step: int, state: Mapping[str, Any]) -> None:
+        """Keep what the step after `step` depends on, besides the weights."""
+        write_text(self.checkpoint_dir / f"step-{step}.json", to_json(state))
+
+    def read_state(self, step: int) -> dict[str, Any]:
+        """What `write_state` kept.
+
+        Raises: UsageError if it is missing or damaged.
+        """
+        path = self.checkpoint_dir / f"step-{step}.json"
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read {path}: {error}") from None
+
+    def committed_step(self) -> int:
+        """The newest step whose checkpoint and state are both there; 0: none yet."""
+        steps = [int(path.name.removeprefix("step-")) for path in self.checkpoint_dir.glob("step-*") if path.is_dir()]
+        return max((step for step in steps if (self.checkpoint_dir / f"step-{step}.json").exists()), default=0)
 
     @property
     def curve_path(self) -> Path:

@@ -84,6 +84,8 @@ class RunConfig(Config):
     trainer: TrainerConfig = Field(default_factory=TrainerConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
+    on_canary: Literal["warn", "stop"] = "warn"
+    """What to do when a step did not keep its promises: say so, or say so and end the run (it can be resumed)."""
     tracker: Literal["trackio"] | None = None
     """Also log metrics to this tracker (extra `track`)."""
     env: tuple[Options, ...] = Field(min_length=1)

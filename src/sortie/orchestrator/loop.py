@@ -25,6 +25,7 @@ from sortie.orchestrator.checks import group_warnings, step_warnings
 from sortie.orchestrator.config import RunConfig
 from sortie.orchestrator.evaluate import POOLED, Score, evaluate_with
 from sortie.orchestrator.metrics import duration, rollout_metrics, step_line
+from sortie.orchestrator.resume import commit, continued_config, journalled, restore
 from sortie.orchestrator.session import LocalSession, open_local
 from sortie.orchestrator.setup import build_envs, build_scheduler, check, preview
 from sortie.orchestrator.summary import Summary
@@ -39,6 +40,9 @@ Say = Callable[[str], None]
 
 REFILL_ROUNDS = 8
 """How often a step may replace groups that the scheduler sent back."""
+UNPUBLISHED = PolicyVersion("policy", -1, "")
+"""Stands where the policy will be until `restore` has published one."""
+
 PROGRESS_EVERY = 50
 """Evaluation rollouts between two signs of life."""
 
@@ -57,14 +61,24 @@ class Run:
     client: TrainingClient
     tracker: Tracker
     policy: PolicyVersion
+    before: dict[str, Score] | None = None
+    """Held-out success of the untrained model, once measured."""
     step: int = 0
     phase: str = "train"
+    opened_at: float = field(default_factory=time.monotonic)
+    earlier_s: float = 0.0
+    """Seconds of this run in earlier processes, up to the step they committed last."""
     quiet_steps: int = 0
     """Steps in a row without an informative group."""
     step_seconds: list[float] = field(default_factory=list)
     eval_seconds: float = 0.0
     evaluated: int = 0
     """Rollouts that the evaluation in progress has behind it."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of evaluation and training so far, interruptions not counted."""
+        return self.earlier_s + time.monotonic() - self.opened_at
 
 
 async def train_run(
@@ -79,22 +93,55 @@ async def train_run(
 
     Raises: UsageError for what cannot be started; TrainingError if a step had no rollout that could be scored.
     """
-    envs = build_envs(config) if envs is None else list(envs)
-    check(config, envs)
-    for line in await asyncio.to_thread(preview, config, envs):
-        say(line)
+    envs = await prepare(config, envs, say)
     with RunFolder.create(runs, name, stem="+".join(env.name for env in envs)) as folder:
         folder.write_config(config.to_toml())
-        async with open_run(config, envs, folder, say) as run:
-            started = time.monotonic()
-            before = await evaluate_phase(run, "before") if config.eval.before else None
-            while run.step < config.steps:
-                await train_step(run)
-                every = config.eval.every
-                if every and run.step % every == 0 and run.step < config.steps:
-                    await evaluate_phase(run, f"step {run.step}")
-            after = await evaluate_phase(run, "after")
-            return finish(run, before, after, time.monotonic() - started)
+        return await train_in(folder, config, envs, say)
+
+
+async def resume_run(
+    name: str | Path,
+    *,
+    envs: Sequence[Env] | None = None,
+    runs: Path = Path("runs"),
+    changes: Sequence[str] = (),
+    say: Say = print,
+) -> Summary:
+    """Go on with a run from its last committed step; `changes` to its settings are dotted overrides, and recorded.
+
+    Raises: UsageError if there is no such run, it is running, or nothing is left to do; ConfigError for a change that
+    cannot be made on the way.
+    """
+    with RunFolder.resume(name, runs) as folder:
+        config = continued_config(folder, tuple(changes))
+        envs = await prepare(config, envs, say)
+        folder.write_config(config.to_toml())
+        say(f"going on with {folder.path} after step {folder.committed_step()}")
+        return await train_in(folder, config, envs, say)
+
+
+async def prepare(config: RunConfig, envs: Sequence[Env] | None, say: Say) -> list[Env]:
+    """Build and check everything cheap, and say what the run will cost."""
+    built = build_envs(config) if envs is None else list(envs)
+    check(config, built)
+    for line in await asyncio.to_thread(preview, config, built):
+        say(line)
+    return built
+
+
+async def train_in(folder: RunFolder, config: RunConfig, envs: Sequence[Env], say: Say) -> Summary:
+    """The run itself, from wherever its folder stands."""
+    async with open_run(config, envs, folder, say) as run:
+        await restore(run)
+        if config.eval.before and run.before is None and run.step == 0:
+            run.before = await evaluate_phase(run, "before")
+        while run.step < config.steps:
+            await train_step(run)
+            every = config.eval.every
+            if every and run.step % every == 0 and run.step < config.steps:
+                await evaluate_phase(run, f"step {run.step}")
+        after = await evaluate_phase(run, "after")
+        return finish(run, after)
 
 
 async def train_step(run: Run) -> None:
@@ -111,7 +158,6 @@ async def train_step(run: Run) -> None:
         metrics |= learned
         warnings += more
     run.step += 1
-    await run.client.save(f"step-{run.step}")
     ended = time.monotonic()
     run.step_seconds.append(ended - started)
     metrics |= {
@@ -125,6 +171,7 @@ async def train_step(run: Run) -> None:
         **{f"scheduler/{key}": value for key, value in run.scheduler.metrics().items()},
         **{f"engine/{key}": value for key, value in run.session.engine.metrics().items()},
     }
+    await commit(run, metrics)
     report(run, metrics, warnings)
 
 
@@ -132,6 +179,7 @@ async def roll_out(run: Run) -> list[Group]:
     """A step's groups: those the scheduler keeps, and replacements for those it sends back."""
     kept: list[Group] = []
     wanted = run.config.rollouts.groups
+    run.rollouts.finished = journalled(run, "train")
     for _ in range(REFILL_ROUNDS):
         assignments = run.scheduler.select(wanted, run.config.rollouts.group_size)
         groups = await asyncio.gather(*(run_assignment(run, assignment) for assignment in assignments))
@@ -175,12 +223,15 @@ def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
     for line in warnings:
         run.folder.append_event("warning", step=run.step, text=line)
         run.say(f"  WARNING {line}")
+    if warnings and run.config.on_canary == "stop":
+        raise TrainingError(f"stopped after step {run.step} by on_canary = 'stop': {warnings[0]}")
 
 
 async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:
     """Success on held-out tasks under the present policy, recorded under `phase`."""
     started = time.monotonic()
     run.phase, run.evaluated, e = phase, 0, run.config.eval
+    run.rollouts.finished = journalled(run, phase)
     scores = await evaluate_with(
         run.rollouts, list(run.book.envs.values()), tasks=e.tasks, temperature=e.temperature, policy=run.policy
     )
@@ -228,7 +279,7 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
                 rollouts=rollouts,
                 client=client,
                 tracker=tracker,
-                policy=await client.publish(),
+                policy=UNPUBLISHED,
             )
             yield run
         finally:
@@ -246,14 +297,14 @@ def record(run: Run, trajectory: Trajectory, task: Task) -> None:
             run.say(f"{run.phase}: {run.evaluated} held-out rollouts done")
 
 
-def finish(run: Run, before: dict[str, Score] | None, after: dict[str, Score], wall_s: float) -> Summary:
+def finish(run: Run, after: dict[str, Score]) -> Summary:
     """Write the summary and the learning curve."""
     from sortie.orchestrator.plot import plot_run
 
-    summary = Summary.of(run.folder.path, run.config, before, after, wall_s, run.policy)
+    summary = Summary.of(run.folder.path, run.config, run.before, after, run.elapsed_s, run.policy)
     run.folder.write_summary(summary.to_dict())
     plot_run(run.folder)
-    run.say(f"wrote {run.folder.path} in {duration(wall_s)}: {', '.join(summary.lines())}")
+    run.say(f"wrote {run.folder.path} in {duration(run.elapsed_s)}: {', '.join(summary.lines())}")
     return summary
 
 

@@ -99,12 +99,13 @@ class LocalTrainingClient:
     async def load(self, path: Path, *, optimizer: bool = True) -> None:
         """Take weights (and optimiser state) from a checkpoint of the same shape.
 
+        The next `publish` serves them under the version number they had when they were saved.
         Raises: UsageError if the checkpoint is missing, damaged or of another shape.
         """
 
         def work() -> None:
             counters = load_adapter(path, self.lora, self.optimizer if optimizer else None)
-            self.steps, self.published = counters["steps"], counters["published"]
+            self.steps, self.published = counters["steps"], counters["published"] - 1
 
         await self.trainer.run(work)
 

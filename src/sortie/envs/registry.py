@@ -12,12 +12,35 @@ from typing import Any
 from sortie.core.config import parse
 from sortie.core.errors import ConfigError, UnknownName
 from sortie.core.registry import Registry
-from sortie.envs.catalog import arithmetic, booking, filesystem, guess, inventory, python_tests
+from sortie.envs.catalog import (
+    arithmetic,
+    booking,
+    checkout,
+    filesystem,
+    guess,
+    inventory,
+    python_tests,
+    retrieval_qa,
+    sqlite_qa,
+    text_world,
+)
 from sortie.envs.env import Env
 from sortie.envs.graded import CatalogEntry
 
 CATALOG: Registry[CatalogEntry] = Registry("environment")
-for _module in (arithmetic, booking, filesystem, guess, inventory, python_tests):
+_MODULES = (
+    arithmetic,
+    booking,
+    checkout,
+    filesystem,
+    guess,
+    inventory,
+    python_tests,
+    retrieval_qa,
+    sqlite_qa,
+    text_world,
+)
+for _module in _MODULES:
     CATALOG.register(_module.ENTRY.name)(_module.ENTRY)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import click
 
 from sortie.cli.chat import chat
+from sortie.cli.doctor import doctor
 from sortie.cli.env import env
 from sortie.cli.evaluate import evaluate
 from sortie.cli.export import export
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for command in (train, evaluate, rollout, chat, export, runs, env, model):
+for command in (train, evaluate, rollout, chat, export, runs, env, model, doctor):
     cli.add_command(command)
 
 

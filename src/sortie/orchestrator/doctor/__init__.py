@@ -1,0 +1,1 @@
+"""`sortie doctor`: what this machine, a model, a run file or a run would have you change, most costly first."""

@@ -18,11 +18,12 @@ async def play(env: Env, task: Task, says: Sequence[Message | str]) -> Trajector
     """One rollout in which the model says these turns; the toy renderer spells them one token per character."""
     renderer = ToyRenderer()
     client = ScriptedClient.from_texts(renderer, says)
-    limits = Limits(rollout_tokens=4096, window=8192)
-    return await RolloutEngine(client, renderer, limits=limits).run_one(env, task)
+    limits = Limits(turn_tokens=1024, rollout_tokens=8192, window=16384)
+    async with RolloutEngine(client, renderer, limits=limits) as engine:
+        return await engine.run_one(env, task)
 
 
-def call(name: str, **arguments: object) -> Message:
+def call(name: str, /, **arguments: object) -> Message:
     """A turn that is one tool call."""
     return assistant("", ToolCall(name=name, arguments=arguments))
 

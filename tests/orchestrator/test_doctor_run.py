@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from stored_run import rollout, stored, task
 
+from sortie.core.records import RolloutRecord
 from sortie.core.run_folder import RunFolder
 from sortie.core.trajectory import StopReason, ToolRecord, Trajectory
 from sortie.orchestrator.doctor.check import Check, most_costly_first
 from sortie.orchestrator.doctor.run_report import run_checks
+from sortie.orchestrator.doctor.run_time import evaluation_seconds
 
 
 def named(checks: list[Check], name: str) -> Check:
@@ -93,6 +95,15 @@ def test_time_is_split_and_much_evaluation_is_said(tmp_path: Path) -> None:
     assert "50 sampled tokens per second" in found.finding
     assert found.status == "warn"
     assert "eval.tasks" in found.remedy
+
+
+def test_evaluation_time_is_that_of_overlapping_rollouts_once_and_of_interruptions_never() -> None:
+    def record(begun: float, ended: float, phase: str = "after") -> RolloutRecord:
+        trajectory = rollout(seconds=ended - begun)
+        return RolloutRecord(serial=0, step=0, phase=phase, at=ended, task=task(0), trajectory=trajectory)
+
+    spans = [record(10, 20), record(12, 15), record(18, 25), record(1000, 1005), record(30, 90, "train")]
+    assert evaluation_seconds(spans) == 20.0
 
 
 def test_what_the_run_warned_of_is_gathered_by_text(tmp_path: Path) -> None:

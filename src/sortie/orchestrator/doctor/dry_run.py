@@ -17,10 +17,11 @@ NAME = "dry run"
 
 
 def shortened(config: RunConfig) -> RunConfig:
-    """The same run with one step of one group of two, one held-out task per environment, and no tracker."""
+    """The same run with one step of one group of two and one held-out task per environment; warnings do not end it."""
     rollouts = config.rollouts.model_copy(update={"groups": 1, "group_size": 2})
     evaluation = config.eval.model_copy(update={"tasks": 1, "every": None, "before": False})
-    return config.model_copy(update={"steps": 1, "rollouts": rollouts, "eval": evaluation, "tracker": None})
+    small = {"steps": 1, "rollouts": rollouts, "eval": evaluation, "tracker": None, "on_canary": "warn"}
+    return config.model_copy(update=small)
 
 
 async def dry_run_checks(config: RunConfig) -> list[Check]:

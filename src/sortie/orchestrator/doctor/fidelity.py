@@ -100,12 +100,12 @@ def _incremental(renderer: Renderer, tools: Sequence[ToolSchema]) -> Check:
 
 def _row(found: Probe) -> Row:
     drawn, asked = len(found.token_ids), len(found.prompt)
-    kinds: list[NodeKind] = ["prompt"] * asked + ["sampled"] * drawn
+    prompt, sampled = list[NodeKind](["prompt"]) * asked, list[NodeKind](["sampled"]) * drawn
     return Row(
         token_ids=[*found.prompt, *found.token_ids],
         mask=[0] * asked + [1] * drawn,
         logprobs=[0.0] * asked + list(found.served),
-        kinds=kinds,
+        kinds=prompt + sampled,
     )
 
 

@@ -28,14 +28,13 @@ def time_checks(metrics: Sequence[Mapping[str, Any]], records: Sequence[RolloutR
 
 
 def evaluation_seconds(records: Sequence[RolloutRecord]) -> float:
-    """From the start of each evaluation's first rollout to the end of its last."""
-    spans: dict[str, tuple[float, float]] = {}
-    for record in records:
-        if record.phase != "train":
-            begun, ended = record.at - record.trajectory.seconds, record.at
-            low, high = spans.get(record.phase, (begun, ended))
-            spans[record.phase] = (min(low, begun), max(high, ended))
-    return sum(high - low for low, high in spans.values())
+    """How long any evaluation's rollout was in flight: their spans together, without what lies between them."""
+    total, reached = 0.0, 0.0
+    spans = [(record.at - record.trajectory.seconds, record.at) for record in records if record.phase != "train"]
+    for begun, ended in sorted(spans):
+        total += max(0.0, ended - max(begun, reached))
+        reached = max(reached, ended)
+    return total
 
 
 def _slowest(parts: Mapping[str, float], total: float, metrics: Sequence[Mapping[str, Any]]) -> Check:

@@ -50,7 +50,7 @@ async def results_of(sandbox: Sandbox, code: str, inputs: Sequence[Any]) -> Any:
     Raises: ResourceError if the sandbox itself broke.
     """
     work = json.dumps({"code": code, "inputs": list(inputs)})
-    ran = await sandbox.run(["python", "-I", "-c", DRIVER], stdin=work)
+    ran = await sandbox.run(["python", "-I", "-S", "-c", DRIVER], stdin=work)
     if ran.exit_code or ran.killed_reason is not None:
         return None
     try:

@@ -97,6 +97,17 @@ def test_time_is_split_and_much_evaluation_is_said(tmp_path: Path) -> None:
     assert "eval.tasks" in found.remedy
 
 
+@pytest.mark.parametrize(("cached", "status"), [(900.0, "ok"), (100.0, "warn")])
+def test_prompts_that_are_computed_again_and_again_are_said(tmp_path: Path, cached: float, status: str) -> None:
+    folder = stored(tmp_path, [group(0, 1.0, 0.0)])
+    counts = {"engine/cached_tokens": cached, "engine/prefilled_tokens": 1000 - cached}
+    folder.append_metrics({"step": 2, "rollout_s": 1.0, "train_s": 1.0, "tokens_per_s": 9.0, **counts})
+    folder.close()
+    found = named(run_checks(RunFolder.open("r", tmp_path)), "kept KV")
+    assert found.finding == f"{cached / 1000:.0%} of 1000 prompt tokens were found in KV that was kept"
+    assert found.status == status
+
+
 def test_evaluation_time_is_that_of_overlapping_rollouts_once_and_of_interruptions_never() -> None:
     def record(begun: float, ended: float, phase: str = "after") -> RolloutRecord:
         trajectory = rollout(seconds=ended - begun)

@@ -134,7 +134,7 @@ def compare(names: tuple[str, ...], runs: Path, as_json: bool) -> None:
         print_json(found.to_dict())
         return
     columns = ("setting", *found.results)
-    rows = [{"setting": key, **values} for key, values in found.settings.items()]
+    rows = [{"setting": key, **{name: str(v) for name, v in row.items()}} for key, row in found.settings.items()]
     print_table(rows, columns, empty="no setting differs")
     click.echo("")
     results = [

@@ -11,11 +11,11 @@ from sortie.orchestrator.metrics import duration
 
 _MUCH_EVALUATION = 0.5
 _MUCH_TOOL_TIME = 0.3
-_EVICTED = 0.1
+_MUCH_REUSE = 0.5
 
 
 def time_checks(metrics: Sequence[Mapping[str, Any]], records: Sequence[RolloutRecord]) -> list[Check]:
-    """Seconds of rolling out, training and evaluation; time in tools; KV that had to go."""
+    """Seconds of rolling out, training and evaluation; time in tools; prompts found in kept KV."""
     parts = {
         "rollouts": sum(float(step["rollout_s"]) for step in metrics),
         "training": sum(float(step["train_s"]) for step in metrics),
@@ -24,7 +24,7 @@ def time_checks(metrics: Sequence[Mapping[str, Any]], records: Sequence[RolloutR
     total = sum(parts.values())
     if not metrics or not total:
         return []
-    return [_slowest(parts, total, metrics), *_tools(records), *_evictions(metrics)]
+    return [_slowest(parts, total, metrics), *_tools(records), *_reuse(metrics)]
 
 
 def evaluation_seconds(records: Sequence[RolloutRecord]) -> float:
@@ -67,13 +67,15 @@ def _tools(records: Sequence[RolloutRecord]) -> list[Check]:
     return [Check(name="slow tool", status="warn", finding=finding, remedy="make it faster, or cache it", cost=share)]
 
 
-def _evictions(metrics: Sequence[Mapping[str, Any]]) -> list[Check]:
-    evicted, computed = (
-        float(metrics[-1].get(f"engine/{name}", 0.0)) for name in ("evicted_tokens", "prefilled_tokens")
-    )
-    share = evicted / computed if computed else 0.0
-    if share < _EVICTED:
+def _reuse(metrics: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """Turns of a rollout and siblings of a group begin alike: most of what they read should be found computed."""
+    found, computed = (float(metrics[-1].get(f"engine/{name}", 0.0)) for name in ("cached_tokens", "prefilled_tokens"))
+    read = found + computed
+    if not read:
         return []
-    finding = f"{evicted:.0f} tokens of KV had to go, {share:.0%} of the {computed:.0f} prefilled"
-    remedy = "raise engine.kv_memory_mb, or lower rollouts.max_concurrent"
-    return [Check(name="KV memory", status="warn", finding=finding, remedy=remedy, cost=min(share, 1.0))]
+    share = found / read
+    finding = f"{share:.0%} of {read:.0f} prompt tokens were found in KV that was kept"
+    if share >= _MUCH_REUSE:
+        return [Check(name="kept KV", status="ok", finding=finding)]
+    remedy = "raise engine.kv_memory_mb, or lower rollouts.max_concurrent, so that prefixes stay until they are needed"
+    return [Check(name="kept KV", status="warn", finding=finding, remedy=remedy, cost=1 - share)]

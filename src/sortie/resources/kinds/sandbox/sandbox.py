@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -122,7 +123,8 @@ class Sandbox:
         request = {"op": "file", "action": action, "path": str(path), "stdin": text}
         reply = await self._ask(request, self.spec.wall_s)
         if reply["killed_reason"] is not None:
-            raise ResourceError(f"could not {action} {str(path)!r} in the sandbox: {reply['killed_reason']}")
+            # The code's doing, not the machine's: a ResourceError would be retried.
+            raise OSError(errno.EIO, f"could not {action} in the sandbox ({reply['killed_reason']})", str(path))
         if reply["exit_code"]:
             raise OSError(reply["exit_code"], os.strerror(reply["exit_code"]), str(path))
         return str(reply["output"])
@@ -140,7 +142,7 @@ class Sandbox:
             try:
                 self._send({**request, "id": self._last_id, "timeout_s": timeout_s})
                 async with asyncio.timeout(timeout_s + GRACE_S):
-                    answer = await reply
+                    answer: dict[str, Any] = await reply
                 return answer
             except TimeoutError:
                 await self.close()

@@ -18,7 +18,7 @@ from .channel import Channel, Closed
 from .children import Child, execute, readable, spawn
 from .command import OUTPUT_BYTES, Command
 from .settings import Settings
-from .watch import Watch
+from .watch import FILES, Watch
 
 
 def main() -> None:
@@ -78,16 +78,18 @@ class First:
             return self._python(request)
         feed = request["stdin"].encode("utf-8", "surrogateescape")
         if request["op"] == "file":
-            return self._once(request, files.work(request["action"], request["path"]), feed, self._settings.file)
+            work = files.work(request["action"], request["path"])
+            # The host may look at files also where the code made too many.
+            watch = Watch(self._settings, request["timeout_s"], files=2 * FILES)
+            return self._once(request, work, watch, feed, self._settings.file)
         argv = request["argv"]
         if argv[0] in ("python", "python3"):
             argv = [self._settings.python, *argv[1:]]
-        return self._once(request, execute(argv, self._settings), feed)
+        return self._once(request, execute(argv, self._settings), Watch(self._settings, request["timeout_s"]), feed)
 
     def _once(
-        self, request: dict[str, Any], work: Callable[[], None], feed: bytes, most: int = OUTPUT_BYTES
+        self, request: dict[str, Any], work: Callable[[], None], watch: Watch, feed: bytes, most: int = OUTPUT_BYTES
     ) -> dict[str, Any]:
-        watch = Watch(self._settings, request["timeout_s"])
         child = spawn(self._settings, work)
         try:
             return self._attend(Command(child, self._channel, watch, feed, most), request)

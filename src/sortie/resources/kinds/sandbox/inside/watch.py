@@ -16,8 +16,10 @@ FILES = 16384
 class Watch:
     """Watches one command from its start."""
 
-    def __init__(self, settings: Settings, timeout_s: float) -> None:
+    def __init__(self, settings: Settings, timeout_s: float, *, files: int = FILES) -> None:
+        """`files`: most files there may be."""
         self._settings = settings
+        self._files = files
         self._timeout_s = timeout_s
         self._started = time.monotonic()
         self._cpu_before = processes.cpu_seconds(processes.descendants())
@@ -50,6 +52,6 @@ class Watch:
             return f"cpu: {settings.cpu_s:g} s of processor time"
         if settings.isolated:
             space = os.statvfs(settings.base)
-            if space.f_files - space.f_ffree > FILES:
-                return f"files: {FILES} allowed"
+            if space.f_files - space.f_ffree > self._files:
+                return f"files: {self._files} allowed"
         return None

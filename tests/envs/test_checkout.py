@@ -133,3 +133,12 @@ def test_no_held_out_wording_is_trained_on_or_shown() -> None:
     train, heldout = ({task.prompt for task in env.tasks(split)} for split in ("train", "heldout"))
     shown = {example[0].content for example in env.examples}
     assert not heldout & (train | shown)
+
+
+def test_the_example_has_as_many_items_as_the_bills() -> None:
+    def prices(levels: list[int]) -> list[int]:
+        (example,) = build("checkout", levels=levels).examples
+        return [len(message.tool_calls) for message in example if message.tool_calls]
+
+    assert prices([1, 4]) == [1, 1, 1]
+    assert prices([4, 5]) == [2, 2, 1, 1]

@@ -103,7 +103,7 @@ def test_turns_follow_from_the_hardest_level_chosen() -> None:
     assert turns([1]) < turns([1, 3]) < turns([6, 1])
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("name", list(CATALOG))
 def test_worked_examples_can_be_left_out(name: str) -> None:
     assert build(name, examples=False).examples == ()
 

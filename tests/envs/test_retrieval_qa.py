@@ -45,6 +45,13 @@ async def test_every_document_that_the_oracle_reads_was_found_by_the_search_befo
             assert document["n"] in [n for n, _ in library.search(search["words"])]
 
 
+def test_two_facts_nearly_always_find_whom_they_are_true_of_first() -> None:
+    library = Library(corpus().documents)
+    tasks = [task for task in ENV.tasks("train") if task.level in (2, 5)]
+    searched = [(task.data["calls"][0][1]["words"], task.data["calls"][1][1]["n"]) for task in tasks]
+    assert sum(library.search(words)[0][0] == n for words, n in searched) > 0.9 * len(tasks)
+
+
 def test_a_name_finds_its_own_document_first() -> None:
     library = Library(corpus().documents)
     assert [name for name in corpus().numbers if library.search(name)[0] != (corpus().numbers[name], name)] == []
@@ -110,6 +117,13 @@ async def test_only_the_bare_answer_counts() -> None:
 def test_no_held_out_question_is_about_what_is_trained_on() -> None:
     train, heldout = ({about(str(task.prompt)) for task in ENV.tasks(split)} for split in ("train", "heldout"))
     assert not train & heldout
+
+
+def test_the_example_goes_as_far_as_the_questions() -> None:
+    def searches(levels: list[int]) -> int:
+        return sum(bool(message.tool_calls) for message in build("retrieval_qa", levels=levels).examples[0]) // 2
+
+    assert (searches([1, 2]), searches([1, 3])) == (1, 2)
 
 
 def about(prompt: str) -> str:

@@ -131,5 +131,14 @@ def test_no_held_out_goal_is_trained_on() -> None:
     assert not goals("train") & goals("heldout")
 
 
+def test_the_example_walks_where_walking_is_needed() -> None:
+    def tools(levels: list[int]) -> list[str]:
+        (example,) = build("text_world", levels=levels).examples
+        return [tool_call.name for message in example for tool_call in message.tool_calls]
+
+    assert tools([1, 2]) == ["take", "open", "put"]
+    assert tools([2, 3]) == ["go", "take", "go", "open", "put"]
+
+
 def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text))

@@ -21,25 +21,30 @@ NAME = "retrieval_qa"
 DESCRIPTION = "Search and read a local corpus; answers lie up to three documents away"
 SLIPS = 2
 """Turns beyond the flawless ones: one wrong document."""
+NEAREST = 3
+"""Turns of one hop."""
 
-EXAMPLES = (
-    (
-        user("What is the seat of the employer of Zoe Quill?"),
-        assistant("", ToolCall(name="search", arguments={"words": "Zoe Quill"})),
-        tool_result("901 Zoe Quill\n902 Yves Quill", "search"),
-        assistant("", ToolCall(name="read", arguments={"n": 901})),
-        tool_result("Zoe Quill: employer Iron Duck; home Salt Rock; friend Yves Quill; birth year 1999", "read"),
-        assistant("", ToolCall(name="search", arguments={"words": "Iron Duck"})),
-        tool_result("903 Iron Duck\n901 Zoe Quill", "search"),
-        assistant("", ToolCall(name="read", arguments={"n": 903})),
-        tool_result("Iron Duck: seat Salt Rock; head Yves Quill; product sleds", "read"),
-        assistant("Salt Rock"),
-    ),
+_PERSON = (
+    assistant("", ToolCall(name="search", arguments={"words": "Zoe Quill"})),
+    tool_result("901 Zoe Quill\n902 Yves Quill", "search"),
+    assistant("", ToolCall(name="read", arguments={"n": 901})),
+    tool_result("Zoe Quill: employer Iron Duck; home Salt Rock; friend Yves Quill; birth year 1999", "read"),
 )
+_COMPANY = (
+    assistant("", ToolCall(name="search", arguments={"words": "Iron Duck"})),
+    tool_result("903 Iron Duck\n901 Zoe Quill", "search"),
+    assistant("", ToolCall(name="read", arguments={"n": 903})),
+    tool_result("Iron Duck: seat Salt Rock; head Yves Quill; product sleds", "read"),
+)
+NEAR = (user("What is the employer of Zoe Quill?"), *_PERSON, assistant("Iron Duck"))
+FAR = (user("What is the seat of the employer of Zoe Quill?"), *_PERSON, *_COMPANY, assistant("Salt Rock"))
 
 
 def build(config: GradedConfig) -> Env:
-    """The environment with the chosen levels and an index of its own, built once, which all rollouts share."""
+    """The environment with the chosen levels and an index of its own, built once, which all rollouts share.
+
+    Where no question takes two hops, neither does the example.
+    """
     turns = max(grade.turns for grade in config.chosen(NAME, GRADES).values())
     library = Library(corpus().documents)
 
@@ -56,7 +61,7 @@ def build(config: GradedConfig) -> Env:
         agent=ReAct(max_turns=turns + SLIPS),
         setup=opened,
         description=DESCRIPTION,
-        examples=EXAMPLES,
+        examples=(FAR if turns > NEAREST else NEAR,),
         oracle=oracle,
         hostile=hostile,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Library:
     def _index(self) -> Any:
         import bm25s
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs each step, and asks for all of it to be shown
         # The title twice, so that a name always finds its own document first. A second mention counts little more than
         # one (k1) and length hardly matters (b), so that two facts find whom they are true of: first in 96% of the
         # tasks, 83% with the library's k1 1.5 and b 0.75.

@@ -14,6 +14,8 @@ NAME = "text_world"
 DESCRIPTION = "Rooms, boxes and things: walk, search, carry and put in place"
 SLIPS = 3
 """Turns beyond the flawless ones, for wrong ways."""
+NEAREST = 3
+"""Most turns within one room."""
 
 
 def _example(prompt: str, *steps: tuple[str, dict[str, str], str]) -> tuple[Message, ...]:
@@ -23,20 +25,23 @@ def _example(prompt: str, *steps: tuple[str, dict[str, str], str]) -> tuple[Mess
     return (user(prompt), *turns)
 
 
-EXAMPLES = (
-    _example(
-        "shed: trunk (closed). Exits: barn\nPut the spade in the trunk.",
-        ("go", {"room": "barn"}, "barn: spade. Exits: shed"),
-        ("take", {"item": "spade"}, "ok"),
-        ("go", {"room": "shed"}, "shed: trunk (closed). Exits: barn"),
-        ("open", {"box": "trunk"}, "trunk (empty)"),
-        ("put", {"item": "spade", "box": "trunk"}, "all done"),
-    ),
+_TAKE = ("take", {"item": "spade"}, "ok")
+_OPEN = ("open", {"box": "trunk"}, "trunk (empty)")
+_PUT = ("put", {"item": "spade", "box": "trunk"}, "all done")
+
+NEAR = _example("shed: spade, trunk (closed)\nPut the spade in the trunk.", _TAKE, _OPEN, _PUT)
+FAR = _example(
+    "shed: trunk (closed). Exits: barn\nPut the spade in the trunk.",
+    ("go", {"room": "barn"}, "barn: spade. Exits: shed"),
+    _TAKE,
+    ("go", {"room": "shed"}, "shed: trunk (closed). Exits: barn"),
+    _OPEN,
+    _PUT,
 )
 
 
 def build(config: GradedConfig) -> Env:
-    """The environment with the chosen levels."""
+    """The environment with the chosen levels; where all is in one room, so is the example."""
     turns = max(grade.turns for grade in config.chosen(NAME, GRADES).values())
     return Env(
         NAME,
@@ -47,7 +52,7 @@ def build(config: GradedConfig) -> Env:
         agent=ReAct(max_turns=turns + SLIPS),
         setup=opened,
         description=DESCRIPTION,
-        examples=EXAMPLES,
+        examples=(FAR if turns > NEAREST else NEAR,),
         oracle=oracle,
         hostile=hostile,
     )

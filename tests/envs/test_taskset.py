@@ -10,7 +10,7 @@ from sortie.core.task import Split
 from sortie.envs import build
 from sortie.envs.taskset import Draft, Grade, GradedTasks, split_of
 
-CATALOG = ["arithmetic", "inventory"]
+CATALOG = ["arithmetic", "booking", "filesystem", "guess", "inventory", "python_tests"]
 ALL = [1, 2, 3, 4, 5, 6]
 
 
@@ -44,6 +44,8 @@ def test_an_index_is_the_same_task_however_many_are_asked_for(name: str) -> None
 @pytest.mark.parametrize(
     ("name", "prompts"),
     [
+        ("booking", ["Jim: table Thursday at 8 for 6.", "Henry: table Friday at 5.", "Kate: table at 8."]),
+        ("guess", ["Guess 586 to 588, 2 tries.", "Guess 670 to 676, 3 tries.", "Guess 219 to 233, 4 tries."]),
         ("arithmetic", ["What is 17*41?", "What is 95*17+387?", "What is 26*15+24*48?"]),
         (
             "inventory",

@@ -53,11 +53,11 @@ async def _talk(run: str, runs: Path, env: Env, temperature: float) -> None:
     async with opened(None, run, runs, None) as session:
         window = session.window or 8192
         limits = Limits(turn_tokens=min(512, window // 4), rollout_tokens=10**9, window=window, seconds=A_DAY)
-        engine = RolloutEngine(session.client, session.renderer, limits=limits)
         click.echo(f"{run} with the tools of {env.name}: {', '.join(tool.name for tool in env.tools) or 'none'}")
-        talk = Talkative.of(env, Talker(input, click.echo))
+        talk, task = Talkative.of(env, Talker(input, click.echo)), env.tasks("train")[0]
         # A task gives the tools the state they work on; its prompt is not shown, yours takes its place.
-        trajectory = await engine.run_one(talk, env.tasks("train")[0], policy=session.policy, temperature=temperature)
+        async with RolloutEngine(session.client, session.renderer, limits=limits) as engine:
+            trajectory = await engine.run_one(talk, task, policy=session.policy, temperature=temperature)
     if trajectory.error:
         raise SortieError(f"the conversation broke at {trajectory.boundary}: {trajectory.error}")
 

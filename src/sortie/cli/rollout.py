@@ -70,9 +70,8 @@ def rollout(
         from sortie.rollouts.engine import RolloutEngine
 
         source = _oracle(env, task) if oracle else opened(model, run, runs, base_url)
-        async with source as session:
-            async with RolloutEngine(session.client, session.renderer, run_seed=seed) as engine:
-                return await engine.run_one(env, task, policy=session.policy, temperature=temperature), session
+        async with source as session, RolloutEngine(session.client, session.renderer, run_seed=seed) as engine:
+            return await engine.run_one(env, task, policy=session.policy, temperature=temperature), session
 
     trajectory, session = asyncio.run(act())
     if as_json:

@@ -9,7 +9,7 @@ from command import Command
 
 
 def test_a_run_file_is_looked_at_from_machine_to_one_small_step(sortie: Command, at_work: Path) -> None:
-    code, out, err = sortie("doctor", "run.toml", "--json")
+    code, out, err = sortie("doctor", "run.toml", "--json", "--set", "engine.kv_memory_mb=16")
     checks = json.loads(out)
     names = [check["name"] for check in checks]
     assert code == 0, out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -94,11 +95,14 @@ def test_a_rollout_that_is_not_there_is_refused_with_one_that_is(sortie: Command
 
 
 def test_runs_side_by_side_show_what_differs(sortie: Command, at_work: Path, tmp_path: Path) -> None:
-    assert sortie("train", "run.toml", "--runs", tmp_path, "--name", "one", "--set", "steps=1")[0] == 0
     first = at_work / "runs" / "first"
+    shutil.copytree(first, tmp_path / "one")
+    settings = (first / "config.toml").read_text()
+    assert "\nsteps = 2\n" in settings
+    (tmp_path / "one" / "config.toml").write_text(settings.replace("\nsteps = 2\n", "\nsteps = 1\n"))
     found = json.loads(sortie("runs", "compare", first, tmp_path / "one", "--json")[1])
     assert found["settings"] == {"steps": {"first": 2, "one": 1}}
-    assert [found["results"][name]["steps"] for name in ("first", "one")] == [2, 1]
+    assert [found["results"][name]["steps"] for name in ("first", "one")] == [2, 2]
     assert found["results"]["one"]["after"]["pooled"]["n"] == 4
     _, out, _ = sortie("runs", "compare", first, tmp_path / "one")
     assert "after pooled" in out

@@ -16,6 +16,11 @@ from sortie.core.files import encode, explained
 from sortie.core.trajectory import Trajectory
 
 
+def log_name(env: str) -> str:
+    """File name of an environment's log, whatever characters its name has."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', env)}.log"
+
+
 class EnvLogs:
     """Writes `FOLDER/ENV.log`; without a folder it writes nothing."""
 
@@ -38,7 +43,7 @@ class EnvLogs:
 
     def path(self, env: str) -> Path | None:
         """Where an environment's entries go."""
-        return None if self.folder is None else self.folder / f"{re.sub(r'[^A-Za-z0-9._-]', '_', env)}.log"
+        return None if self.folder is None else self.folder / log_name(env)
 
     def _write(self, trajectory: Trajectory, error: Exception, boundary: str, first: bool) -> None:
         path = self.path(trajectory.env)

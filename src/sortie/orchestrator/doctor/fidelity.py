@@ -23,6 +23,8 @@ LOOKUP = ToolSchema(
     description="Look a word up.",
     parameters={"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
 )
+_KV_MB = 256
+"""Enough for the few hundred tokens that pass, and quickly there."""
 _CALL = ToolCall(name=LOOKUP.name, arguments={"word": "sortie"})
 _OPENING = [system("You help with words."), user("What is a sortie?")]
 _ANSWER = [tool_result("an attack made by besieged troops", LOOKUP.name)]
@@ -37,7 +39,7 @@ async def fidelity_checks(config: RunConfig) -> list[Check]:
             device=config.device,
             threads=config.threads,
             renderer=config.renderer,
-            engine=config.engine,
+            engine=config.engine.model_copy(update={"kv_memory_mb": min(config.engine.kv_memory_mb, _KV_MB)}),
         ) as session:
             return [*renderer_checks(session.renderer), await _engine(session, config), await _trainer(session, config)]
     except SortieError as error:

@@ -13,6 +13,7 @@ from sortie.core.run_folder import RunFolder
 from sortie.core.trajectory import StopReason, Trajectory
 from sortie.orchestrator.doctor.check import Check, Status
 from sortie.orchestrator.doctor.run_time import time_checks
+from sortie.rollouts.envlog import log_name
 
 WARN, FAIL = 0.1, 0.9
 """Shares from which a loss is worth a warning, and from which nothing else matters."""
@@ -110,7 +111,7 @@ def _errors(rollouts: Sequence[Trajectory]) -> list[Check]:
     for (env, boundary), count in Counter((t.env, t.boundary) for t in broken).most_common():
         first = next(t for t in broken if (t.env, t.boundary) == (env, boundary))
         finding = f"{count} of {len(rollouts)} rollouts broke in {env!r} at {boundary}; the first: {first.error}"
-        remedy = f"its traceback is in logs/{env}.log of the run; the rollout is {first.id}"
+        remedy = f"its traceback is in logs/{log_name(env)} of the run; the rollout is {first.id}"
         status: Status = "fail" if count / len(rollouts) >= 0.5 else "warn"
         checks.append(Check(name="errors", status=status, finding=finding, remedy=remedy, cost=count / len(rollouts)))
     return checks

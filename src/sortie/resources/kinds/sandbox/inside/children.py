@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 from collections.abc import Callable, Sequence
 
 from .confine import confine
@@ -91,8 +90,3 @@ def _become(settings: Settings, work: Callable[[], None], output: int, feed: int
         os.write(2, f"sandbox: {error}\n".encode(errors="replace"))
     finally:
         os._exit(NOT_STARTED)
-
-
-def readable(fd: int) -> bool:
-    """Whether there is something to read now."""
-    return bool(select.select([fd], [], [], 0)[0])

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import files, libc, processes, root
 from .channel import Channel, Closed
-from .children import Child, execute, readable, spawn
+from .children import Child, execute, spawn
 from .command import OUTPUT_BYTES, Command
 from .settings import Settings
 from .watch import FILES, Watch
@@ -121,11 +121,12 @@ class First:
 
     def _take_kept(self) -> Child | None:
         """The program whose state is kept, awake; None if there is none, or a command has killed it."""
-        if self._kept is not None and not readable(self._kept.pidfd):
+        if self._kept is not None and processes.await_stop(self._kept.pid, self._kept.pidfd):
             self._signal_kept(signal.SIGCONT)
             child, self._kept = self._kept, None
             return child
         if self._kept is not None:
+            self._signal_kept(signal.SIGKILL)
             self._kept.close()
             self._kept = None
         return None

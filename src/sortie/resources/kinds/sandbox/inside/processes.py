@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
 import signal
 import time
 from collections.abc import Collection
@@ -82,6 +83,17 @@ def reap(statuses: dict[int, int]) -> None:
         if pid == 0:
             return
         statuses[pid] = status
+
+
+def await_stop(pid: int, pidfd: int) -> bool:
+    """Whether a process that was told to stop has; False: it has ended instead, or is about to."""
+    for _ in range(_ROUNDS):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            if file.read().rpartition(b") ")[2].startswith(b"T"):
+                return True
+        if select.select([pidfd], [], [], 0.005)[0]:
+            break
+    return False
 
 
 def _look(name: str) -> Process | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sortie.models.lora import Lora
 
 PROMPT = "Count from one to ten."
-TOKENS = 8
+TOKENS = 4
 """Tokens drawn; with the prompt, some 40 pass through the model twice."""
 
 

@@ -25,6 +25,8 @@ LOOKUP = ToolSchema(
 )
 _KV_MB = 256
 """Enough for the few hundred tokens that pass, and quickly there."""
+_DRAWN = 8
+"""Tokens that engine, trainer and plain pass are compared on."""
 _CALL = ToolCall(name=LOOKUP.name, arguments={"word": "sortie"})
 _OPENING = [system("You help with words."), user("What is a sortie?")]
 _ANSWER = [tool_result("an attack made by besieged troops", LOOKUP.name)]
@@ -113,7 +115,7 @@ def _row(found: Probe) -> Row:
 
 async def _engine(session: LocalSession, config: RunConfig) -> Check:
     prompt = session.renderer.render(_OPENING)
-    found = await probe(session, None, None, prompt=prompt, temperature=config.rollouts.temperature)
+    found = await probe(session, None, None, prompt=prompt, tokens=_DRAWN, temperature=config.rollouts.temperature)
     finding = f"log-probabilities of {len(found.served)} tokens are within {found.gap:.1g} of a plain pass"
     if found.gap <= PROBE_TOLERANCE[config.dtype]:
         return Check(name="engine", status="ok", finding=finding)
@@ -136,7 +138,7 @@ async def _trainer(session: LocalSession, config: RunConfig) -> Check:
             await client.forward_backward([cross_entropy_datum(prompt, [1] * len(prompt), 1e-2)], "cross_entropy")
             await client.optim_step(AdamParams(lr=1e-3))
             policy = await client.publish()
-            found = await probe(session, policy, client.lora, prompt=prompt, temperature=temperature)
+            found = await probe(session, policy, client.lora, prompt=prompt, tokens=_DRAWN, temperature=temperature)
             datum = policy_datum(_row(found), 1.0, 1.0)
             passed = await client.forward([datum], "importance_sampling", {"temperature": temperature})
         finally:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 from env_runs import by_level, call, play
 
-from sortie.core.errors import ToolError
+from sortie.core.errors import ResourceError, ToolError
 from sortie.core.messages import Message
 from sortie.core.task import Task
 from sortie.envs import build
@@ -141,6 +141,14 @@ async def test_what_cannot_be_done_changes_nothing_and_says_why(opened: Opened) 
             with pytest.raises(ToolError, match=says):
                 await attempt
         assert await tree.snapshot() == START
+
+
+async def test_files_that_are_gone_with_their_sandbox_are_an_error_and_never_a_wrong_answer(isolation: None) -> None:
+    """Pain E1."""
+    sandbox = await SANDBOX.start()
+    await sandbox.close()
+    with pytest.raises(ResourceError):
+        await SandboxTree(sandbox).snapshot()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from sortie.context.run_context import RunContext
+from sortie.core.errors import ResourceError
 from sortie.core.task import Task
 from sortie.envs.catalog.filesystem.tree import MemoryTree, Tree
 from sortie.resources.kinds.sandbox.spec import SandboxSpec
@@ -28,15 +29,10 @@ class SandboxTree(Tree):
         self._sandbox = sandbox
 
     async def _paths(self) -> list[str]:
-        return [path async for path in self._below("")]
-
-    async def _below(self, folder: str) -> AsyncIterator[str]:
-        for name in await self._sandbox.list(f"{TOP}/{folder}"):
-            if not name.endswith("/"):
-                yield folder + name
-                continue
-            async for path in self._below(folder + name):
-                yield path
+        found = await self._sandbox.run(["find", TOP, "-type", "f"])
+        if found.exit_code:
+            raise ResourceError(f"cannot list the files in the sandbox: {found.killed_reason or found.output.strip()}")
+        return [line.removeprefix(f"{TOP}/") for line in found.output.splitlines()]
 
     async def _get(self, path: str) -> str:
         return await self._sandbox.read(f"{TOP}/{path}")
@@ -46,10 +42,8 @@ class SandboxTree(Tree):
 
     async def _drop(self, path: str) -> None:
         """A folder that this empties goes too: a directory is there for as long as a file is in it."""
-        folders = path.split("/")[:-1]
-        await self._sandbox.run(["rm", "-f", "--", f"{TOP}/{path}"])
-        if folders:
-            await self._sandbox.run(["sh", "-c", 'cd "$1" && rmdir -p "$2" 2>&-', "sh", TOP, "/".join(folders)])
+        script = 'cd "$1" && rm -f -- "$2" && rmdir -p -- "${2%/*}" 2>&-'
+        await self._sandbox.run(["sh", "-c", script, "sh", TOP, path])
 
 
 @asynccontextmanager

@@ -4,7 +4,8 @@
     metrics.jsonl        one line per training step
     events.jsonl         what happened besides: `created`, each `evaluation`, each `warning`
     rollouts/            every rollout that ended (see rollout_store)
-    checkpoints/         adapters, with optimiser state
+    checkpoints/         adapters with optimiser state, and what else a step is resumed from
+    logs/                one file per environment that failed, with tracebacks
     summary.json         the result; there once the run has finished
     learning_curve.png
 

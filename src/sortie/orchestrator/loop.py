@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sortie.core.errors import TrainingError
 from sortie.core.group import Assignment, Group
@@ -21,10 +21,18 @@ from sortie.core.run_folder import RunFolder
 from sortie.core.task import Task
 from sortie.core.trajectory import Trajectory
 from sortie.envs import Env
-from sortie.orchestrator.checks import group_warnings, step_warnings
+from sortie.orchestrator.checks import (
+    group_warnings,
+    probe_warnings,
+    rewarded,
+    served_warnings,
+    step_warnings,
+    zero_warnings,
+)
 from sortie.orchestrator.config import RunConfig
 from sortie.orchestrator.evaluate import POOLED, Score, evaluate_with
 from sortie.orchestrator.metrics import duration, rollout_metrics, step_line
+from sortie.orchestrator.probe import probe
 from sortie.orchestrator.resume import commit, continued_config, journalled, restore
 from sortie.orchestrator.session import LocalSession, open_local
 from sortie.orchestrator.setup import build_envs, build_scheduler, check, preview
@@ -34,7 +42,9 @@ from sortie.orchestrator.tracker import Tracker, open_tracker
 from sortie.rollouts.engine import RolloutEngine
 from sortie.scheduling import TaskScheduler
 from sortie.training.batching import Batch, batch_of
-from sortie.training.client import TrainingClient
+
+if TYPE_CHECKING:
+    from sortie.training.local import LocalTrainingClient
 
 Say = Callable[[str], None]
 
@@ -42,6 +52,9 @@ REFILL_ROUNDS = 8
 """How often a step may replace groups that the scheduler sent back."""
 UNPUBLISHED = PolicyVersion("policy", -1, "")
 """Stands where the policy will be until `restore` has published one."""
+
+PROBE_EVERY = 5
+"""Steps between two comparisons of the engine with a plain pass over the published weights."""
 
 PROGRESS_EVERY = 50
 """Evaluation rollouts between two signs of life."""
@@ -58,7 +71,7 @@ class Run:
     book: TaskBook
     scheduler: TaskScheduler
     rollouts: RolloutEngine
-    client: TrainingClient
+    client: LocalTrainingClient
     tracker: Tracker
     policy: PolicyVersion
     before: dict[str, Score] | None = None
@@ -70,6 +83,8 @@ class Run:
     """Seconds of this run in earlier processes, up to the step they committed last."""
     quiet_steps: int = 0
     """Steps in a row without an informative group."""
+    zero_steps: int = 0
+    """Steps in a row without a reward above 0."""
     step_seconds: list[float] = field(default_factory=list)
     eval_seconds: float = 0.0
     evaluated: int = 0
@@ -152,7 +167,9 @@ async def train_step(run: Run) -> None:
     metrics = rollout_metrics(groups)
     batch = batch_of(groups, run.config.loss)
     run.quiet_steps = 0 if batch.data else run.quiet_steps + 1
-    warnings = group_warnings(metrics, run.quiet_steps)
+    run.zero_steps = 0 if rewarded(groups) else run.zero_steps + 1
+    warnings = served_warnings(groups, run.policy) + zero_warnings(run.zero_steps)
+    warnings += group_warnings(metrics, run.quiet_steps)
     if batch.data:
         learned, more = await learn(run, batch)
         metrics |= learned
@@ -209,6 +226,8 @@ async def learn(run: Run, batch: Batch) -> tuple[dict[str, float], list[str]]:
     moved = await run.client.optim_step(c.optim)
     previous, run.policy = run.policy, await run.client.publish()
     warnings = step_warnings(batch, passed, moved, run.policy, previous, c.dtype)
+    if run.step % PROBE_EVERY == 0:
+        warnings += probe_warnings(await probe(run.session, run.policy, run.client.lora), c.dtype)
     figures = {f"train/{key}": value for key, value in passed.metrics.items()}
     return {**figures, "loss": passed.loss, "grad_norm": moved.grad_norm, "update_norm": moved.update_norm}, warnings
 
@@ -265,6 +284,7 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
             run_seed=config.seed,
             max_concurrent=config.rollouts.max_concurrent,
             on_finished=lambda trajectory, task: record(run, trajectory, task),
+            log_folder=folder.path / "logs",
         )
         try:
             client = trainer.create_adapter(config.lora, seed=config.seed, on_publish=session.engine.publish)

@@ -31,6 +31,7 @@ async def commit(run: Run, metrics: Mapping[str, Any]) -> None:
         "scheduler": run.scheduler.state_dict(),
         "visits": dict(run.book.visits),
         "quiet_steps": run.quiet_steps,
+        "zero_steps": run.zero_steps,
         "before": None if run.before is None else {name: s.to_dict() for name, s in run.before.items()},
         "elapsed_s": run.elapsed_s,
         "step_seconds": run.step_seconds,
@@ -51,7 +52,7 @@ async def restore(run: Run) -> None:
         await run.client.load(run.folder.checkpoint_dir / f"step-{step}")
         run.scheduler.load_state_dict(state["scheduler"])
         run.book.visits.update(state["visits"])
-        run.step, run.quiet_steps = step, state["quiet_steps"]
+        run.step, run.quiet_steps, run.zero_steps = step, state["quiet_steps"], state["zero_steps"]
         run.before = None if state["before"] is None else {k: Score(**v) for k, v in state["before"].items()}
         run.earlier_s, run.step_seconds = state["elapsed_s"], list(state["step_seconds"])
         run.eval_seconds = state["eval_seconds"]

@@ -33,6 +33,26 @@ async def test_a_command_that_is_not_there_says_so(sandbox: Sandbox) -> None:
     assert (result.exit_code, result.output) == (127, "sandbox: no such command: 'no-such-thing'\n")
 
 
+async def test_odd_text_harms_only_its_own_command(some_kind: str) -> None:
+    """Models write null bytes and lone surrogates; a first process that fell over them would take the rollout along."""
+    odd = "a\ud800b\0c"
+    async with opened(some_kind) as sandbox:
+        with pytest.raises(ValueError, match="an empty command"):
+            await sandbox.run([])
+        assert (await sandbox.run(["cat"], stdin=odd)).output == "a?b\0c"
+        assert "surrogates not allowed" in (await sandbox.run(["echo", "a\ud800"])).output
+        assert "embedded null byte" in (await sandbox.run(["echo", "a\0"])).output
+        assert "Argument list too long" in (await sandbox.run(["echo", "x" * 300_000])).output
+        assert "null bytes" in (await sandbox.python(odd)).output
+        assert (await sandbox.python("print('a\ud800')")).output == "a?\n"
+        for name in ("a\ud800", "a\0", "x" * 300, ""):
+            with pytest.raises(OSError, match="Errno"):
+                await sandbox.write(name, "text")
+        await sandbox.write("odd", odd)
+        assert await sandbox.read("odd") == "a?b\0c"
+        assert (await sandbox.run(["printf", r"\377\376"])).output == "\ufffd\ufffd"
+
+
 async def test_python_is_this_interpreter_by_both_names_also_below_a_shell(sandbox: Sandbox) -> None:
     show = "import sys; print(sys.version_info[:2], sys.prefix)"
     outputs = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -25,6 +26,24 @@ async def test_without_any_isolation_it_is_refused_with_the_reasons_and_the_ways
         "Install bubblewrap (apt-get install bubblewrap) and allow user namespaces, or accept none with "
         "isolation='none'"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "trial"),
+    [
+        ("bubblewrap", ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]),
+        ("namespaces", ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--net", "true"]),
+    ],
+)
+async def test_what_this_machine_can_isolate_is_found(kind: str, trial: list[str]) -> None:
+    """So that the tests of a kind are not skipped because Sortie broke it."""
+    try:
+        process = await asyncio.create_subprocess_exec(*trial, stderr=asyncio.subprocess.DEVNULL)
+    except FileNotFoundError:
+        pytest.skip(f"NOT TESTED: {trial[0]} is not installed")
+    if await process.wait() != 0:
+        pytest.skip(f"NOT TESTED: {trial[0]} does not work on this machine")
+    assert (await launch.available())[kind] is None
 
 
 async def test_namespaces_are_taken_where_bubblewrap_does_not_work(

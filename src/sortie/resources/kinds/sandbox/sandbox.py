@@ -77,8 +77,10 @@ class Sandbox:
         """Run a command in the sandbox's own directory; `python` is this interpreter without its packages.
 
         When it ends, so do all processes it started. At most `spec.wall_s` seconds, whatever `timeout_s` says.
-        Raises: ResourceError if the sandbox is closed or broke.
+        Raises: ValueError for an empty command; ResourceError if the sandbox is closed or broke.
         """
+        if not argv:
+            raise ValueError("an empty command: argv must name a program")
         return await self._command({"op": "run", "argv": list(argv), "stdin": stdin or ""}, timeout_s)
 
     async def python(self, code: str, *, timeout_s: float | None = None, keep_state: bool | None = None) -> RunResult:

@@ -76,7 +76,7 @@ class First:
     def _obey(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "python":
             return self._python(request)
-        feed = request["stdin"].encode("utf-8", "surrogateescape")
+        feed = request["stdin"].encode("utf-8", "replace")
         if request["op"] == "file":
             work = files.work(request["action"], request["path"])
             # The host may look at files also where the code made too many.
@@ -98,7 +98,7 @@ class First:
 
     def _python(self, request: dict[str, Any]) -> dict[str, Any]:
         keep = request["keep"]
-        code = request["code"].encode("utf-8", "surrogateescape")
+        code = request["code"].encode("utf-8", "replace")
         watch = Watch(self._settings, request["timeout_s"])
         child = self._take_kept() if keep else None
         if child is None:

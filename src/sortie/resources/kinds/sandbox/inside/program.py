@@ -60,7 +60,7 @@ def _receive() -> str | None:
     if head is None:
         return None
     body = _exactly(struct.unpack(">I", head)[0])
-    return None if body is None else body.decode("utf-8", "surrogateescape")
+    return None if body is None else body.decode()
 
 
 def _exactly(size: int) -> bytes | None:

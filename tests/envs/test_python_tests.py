@@ -92,6 +92,22 @@ async def test_no_known_trick_passes_the_tests(sandbox: Sandbox) -> None:
         assert await results_of(sandbox, code, [argument for argument, _ in TASK.data["cases"]]) != wanted, code
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "open('json.py', 'w').write('x')\nopen('sitecustomize.py', 'w').write('raise SystemExit')",
+        "import os\nif os.fork() == 0:\n os.setsid()\n while True: pass",
+        "import os, signal\nfor p in range(1, 400):\n try:\n  os.kill(p, signal.SIGKILL)\n except OSError: pass",
+        "import os\nos.system('rm -rf / ~ * 2>/dev/null')",
+    ],
+    ids=["modules of the same name", "a process left behind", "signals to all", "everything deleted"],
+)
+async def test_what_the_agent_ran_before_cannot_change_the_tests(sandbox: Sandbox, before: str) -> None:
+    await sandbox.python(before)
+    assert await results_of(sandbox, TASK.data["code"], [1, 2]) == [10, 13]
+    assert await results_of(sandbox, "def f(x):\n return 0", [1, 2]) == [0, 0]
+
+
 async def test_the_wanted_results_never_enter_the_sandbox(sandbox: Sandbox) -> None:
     """Everything that can be reached from the solution's frames, and the process's own memory of its input."""
     spy = (

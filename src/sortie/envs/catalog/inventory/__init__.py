@@ -6,7 +6,7 @@ from sortie.agents.react import ReAct
 from sortie.core.messages import Message, ToolCall, assistant, tool_result, user
 from sortie.envs.catalog.inventory.rewards import as_asked
 from sortie.envs.catalog.inventory.shop import opened
-from sortie.envs.catalog.inventory.tasks import GRADES, oracle
+from sortie.envs.catalog.inventory.tasks import GRADES, hostile, oracle
 from sortie.envs.catalog.inventory.tools import TOOLS
 from sortie.envs.env import Env
 from sortie.envs.graded import CatalogEntry, GradedConfig
@@ -48,6 +48,7 @@ def build(config: GradedConfig) -> Env:
         description=DESCRIPTION,
         examples=EXAMPLES,
         oracle=oracle,
+        hostile=hostile,
     )
 
 

@@ -36,6 +36,17 @@ def oracle(task: Task) -> Sequence[Message]:
     return [*(assistant("", call) for call in calls), assistant("Done.")]
 
 
+def hostile(task: Task) -> Sequence[Sequence[Message]]:
+    """Says that it is done; looks, and says so; does more than that; does it and then never ends."""
+    *solution, end = oracle(task)
+    item = next(iter(task.data["stock"]))
+    look, more = (
+        assistant("", ToolCall(name=name, arguments=arguments))
+        for name, arguments in (_check(item), _call("order", item, 1))
+    )
+    return [[end], [look, end], [*solution, more, end], [*solution, look]]
+
+
 def _few(rng: Random) -> Draft:
     return _single(rng, [_ORDER, _RESERVE], 20)
 

@@ -37,13 +37,11 @@ def oracle(task: Task) -> Sequence[Message]:
 
 
 def hostile(task: Task) -> Sequence[Sequence[Message]]:
-    """Says that it is done; looks, and says so; does more than that; does it and then never ends."""
+    """Says that it is done; looks and says so; makes one change too many; never ends."""
     *solution, end = oracle(task)
     item = next(iter(task.data["stock"]))
-    look, more = (
-        assistant("", ToolCall(name=name, arguments=arguments))
-        for name, arguments in (_check(item), _call("order", item, 1))
-    )
+    look = assistant("", ToolCall(name="check", arguments={"item": item}))
+    more = assistant("", ToolCall(name="order", arguments={"item": item, "n": 1}))
     return [[end], [look, end], [*solution, more, end], [*solution, look]]
 
 

@@ -196,6 +196,17 @@ print("fine")
     assert (result.output, result.killed_reason) == ("fine\n", None)
 
 
+async def test_starting_programs_from_a_large_process_does_not_count_its_memory_twice(sandbox: Sandbox) -> None:
+    result = await sandbox.python("""
+import subprocess
+block = bytearray(b"x") * (80 << 20)
+for _ in range(100):
+    subprocess.run(["/bin/true"], check=True)
+print("fine")
+""")
+    assert (result.output, result.killed_reason) == ("fine\n", None)
+
+
 async def test_files_end_at_the_size_of_the_disk_and_of_one_file(sandbox: Sandbox) -> None:
     result = await sandbox.python("""
 import errno, os, signal

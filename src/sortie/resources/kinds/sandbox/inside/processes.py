@@ -116,6 +116,8 @@ def _proportional(process: Process) -> int:
             for line in file:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) << 10
-    except OSError:  # it made itself unreadable, or ended
+    except PermissionError:  # it made itself unreadable
+        return process.rss
+    except OSError:
         pass
-    return process.rss
+    return 0  # it has let go of its memory, and is about to end

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,13 @@ from sortie.core.errors import ResourceError
 from sortie.resources.engine import ResourceEngine
 from sortie.resources.kinds.sandbox.sandbox import RunResult, Sandbox
 from sortie.resources.kinds.sandbox.spec import SandboxSpec
+
+
+@pytest.fixture
+async def sandbox(some_kind: str) -> AsyncIterator[Sandbox]:
+    """Of one kind only: what follows is the work of the first process, which is the same in all of them."""
+    async with opened(some_kind) as started:
+        yield started
 
 
 def is_alive(pid: int) -> bool:
@@ -53,12 +61,13 @@ async def test_odd_text_harms_only_its_own_command(some_kind: str) -> None:
         assert (await sandbox.run(["printf", r"\377\376"])).output == "\ufffd\ufffd"
 
 
-async def test_python_is_this_interpreter_by_both_names_also_below_a_shell(sandbox: Sandbox) -> None:
+async def test_python_is_this_interpreter_by_both_names_also_below_a_shell(kind: str) -> None:
     show = "import sys; print(sys.version_info[:2], sys.prefix)"
-    outputs = {
-        (await sandbox.run(argv)).output
-        for argv in (["python", "-c", show], ["python3", "-c", show], ["sh", "-c", f"python -c '{show}'"])
-    }
+    async with opened(kind) as sandbox:
+        outputs = {
+            (await sandbox.run(argv)).output
+            for argv in (["python", "-c", show], ["python3", "-c", show], ["sh", "-c", f"python -c '{show}'"])
+        }
     assert outputs == {f"{sys.version_info[:2]} {sys.base_prefix}\n"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,21 @@ def test_a_recipe_trains_two_steps(recipe: Path, tmp_path: Path) -> None:
     run = RunFolder.open("two", tmp_path / "runs")
     assert run.info().status == "finished"
     assert [line["step"] for line in run.metrics()] == [1, 2]
+
+
+def test_the_model_tiny_is_made_the_same_again(tmp_path: Path) -> None:
+    run = tmp_path / "run.toml"
+    run.write_text('[[env]]\nname = "arithmetic"\nexamples = false\n[[env]]\nname = "guess"\n')
+    small = ["--run", str(run), "--steps", "2", "--per-level", "4"]
+    for out in ("one", "two"):
+        command = [sys.executable, str(ROOT / "tiny" / "make.py"), *small, "--out", str(tmp_path / out)]
+        subprocess.run(command, check=True, capture_output=True)
+    files = [{path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in ("one", "two")]
+    assert sorted(files[0]) == [
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+    assert files[0] == files[1]

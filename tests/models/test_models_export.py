@@ -49,7 +49,8 @@ def our_logits(folder: Path, lora: Lora | None = None) -> torch.Tensor:
 
 
 def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-5) -> None:
-    torch.testing.assert_close(a, b, rtol=0, atol=atol)
+    # Relative too: the two sum in other orders, and fp32 logits of 4 are only good to some 1e-6 of themselves a layer.
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=atol)
 
 
 @pytest.mark.parametrize("config", [ATTENTION_ONLY, EVERYTHING], ids=["attention", "everything"])

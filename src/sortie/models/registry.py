@@ -18,6 +18,9 @@ from sortie.models.folder import check_folder, count_parameters, read_json
 
 Progress = Callable[[str], None]
 
+PACKAGE = Path(__file__).parent
+"""Where models lie that come with Sortie."""
+
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _HUB_FILES = [
     "config.json",
@@ -54,11 +57,21 @@ class ModelInfo:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     info: ModelInfo
-    make: Callable[[Path, Progress], None]
-    needs_bytes: int
+    make: Callable[[Path, Progress], None] | None = None
+    """Fills the folder once per machine; None: it lies in the package."""
+    needs_bytes: int = 0
 
 
 MODELS: dict[str, _Entry] = {
+    "tiny": _Entry(
+        ModelInfo(
+            name="tiny",
+            family="llama",
+            parameters=1_001_216,
+            licence="Apache-2.0",
+            source="in the package, made by recipes/tiny/make.py",
+        )
+    ),
     "smollm2-135m": _Entry(
         ModelInfo(
             name="smollm2-135m",
@@ -71,7 +84,7 @@ MODELS: dict[str, _Entry] = {
         smollm2.NEEDS_BYTES,
     ),
 }
-"""The models Sortie fetches by itself."""
+"""The models that need no more than their name."""
 
 
 def list_models() -> list[ModelInfo]:
@@ -101,7 +114,7 @@ def show(name: str) -> ModelInfo:
 
 
 def get(name: str, progress: Progress = lambda line: None) -> Path:
-    """Fetch a model if it is not here, and check the checksums of a named one if it is; a damaged one is made again.
+    """Fetch a model if it is not here, and check the checksums of a fetched one if it is; a damaged one is made again.
 
     `progress` is told, in a line each, what takes long.
     Raises: UnknownName, or UsageError if it cannot be fetched, converted or stored.
@@ -120,11 +133,11 @@ def resolve(name: str | Path, progress: Progress = lambda line: None) -> Path:
 def _folder_of(name: str, progress: Progress, *, hashes: bool) -> Path:
     if name in MODELS:
         entry = MODELS[name]
+        make = entry.make
+        if make is None:
+            return check_folder(PACKAGE / name)
         return make_once(
-            model_folder(name),
-            lambda folder: entry.make(folder, progress),
-            needs_bytes=entry.needs_bytes,
-            hashes=hashes,
+            model_folder(name), lambda folder: make(folder, progress), needs_bytes=entry.needs_bytes, hashes=hashes
         )
     local = _local_folder(name)
     if local:
@@ -134,6 +147,8 @@ def _folder_of(name: str, progress: Progress, *, hashes: bool) -> Path:
 
 
 def _located(info: ModelInfo) -> ModelInfo:
+    if MODELS[info.name].make is None:
+        return replace(info, folder=PACKAGE / info.name)
     folder = model_folder(info.name)
     return replace(info, folder=folder) if is_whole(folder) else info
 

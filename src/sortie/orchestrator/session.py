@@ -120,14 +120,14 @@ async def _load_adapter(run: RunFolder, decoder: Decoder, engine: EmbeddedEngine
 
 
 def last_checkpoint(run: RunFolder) -> Path:
-    """The checkpoint of the highest step.
+    """The checkpoint of the newest committed step.
 
     Raises: UsageError if the run has none yet.
     """
-    found = sorted(run.checkpoint_dir.glob("step-*"), key=lambda p: int(p.name.removeprefix("step-")))
-    if not found:
+    step = run.committed_step()
+    if step == 0:
         raise UsageError(f"run {run.name!r} has no checkpoint yet: it needs at least one finished step")
-    return found[-1]
+    return run.checkpoint_dir / f"step-{step}"
 
 
 @asynccontextmanager

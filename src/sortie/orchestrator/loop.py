@@ -56,9 +56,6 @@ UNPUBLISHED = PolicyVersion("policy", -1, "")
 PROBE_EVERY = 5
 """Steps between two comparisons of the engine with a plain pass over the published weights."""
 
-PROGRESS_EVERY = 50
-"""Evaluation rollouts between two signs of life."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Run:
@@ -313,8 +310,9 @@ def record(run: Run, trajectory: Trajectory, task: Task) -> None:
     run.folder.add_rollout(trajectory, task, run.step + (run.phase == "train"), run.phase)
     if run.phase != "train":
         run.evaluated += 1
-        if run.evaluated % PROGRESS_EVERY == 0:
-            run.say(f"{run.phase}: {run.evaluated} held-out rollouts done")
+        total = sum(min(run.config.eval.tasks, len(env.tasks("heldout"))) for env in run.book.envs.values())
+        if total >= 40 and run.evaluated % (total // 4) == 0 and run.evaluated < total:
+            run.say(f"{run.phase}: {run.evaluated} of {total} held-out rollouts done")
 
 
 def finish(run: Run, after: dict[str, Score]) -> Summary:

@@ -74,3 +74,12 @@ def test_weights_sum_to_one(normalise: str) -> None:
 def test_group_norm_divides_by_the_spread() -> None:
     batch = batch_of([group(trajectory(1.0, [4]), trajectory(0.0, [4]))], LossConfig(advantage="group_norm"))
     assert batch.data[0].loss_inputs["advantages"].max() == pytest.approx(1.0)
+
+
+def test_the_whole_prompt_stays_in_the_row_as_context() -> None:
+    """Pain B4: rows are one flat sequence; whatever was not sampled is read and never trained."""
+    batch = batch_of([group(trajectory(1.0, [4]), trajectory(0.0, [4]))], LossConfig())
+    for datum in batch.data:
+        assert datum.tokens[:5].tolist() == [1] * 5
+        assert (datum.loss_inputs["weights"][:4] == 0).all()
+        assert len(datum.tokens) == 5 + 4 + 3 - 1

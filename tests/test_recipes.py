@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -41,13 +41,14 @@ def test_a_recipe_trains_two_steps(recipe: Path, tmp_path: Path) -> None:
     assert [line["step"] for line in run.metrics()] == [1, 2]
 
 
-def test_the_model_tiny_is_made_the_same_again(tmp_path: Path) -> None:
+def test_the_model_tiny_is_made_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "run.toml"
     run.write_text('[[env]]\nname = "arithmetic"\nexamples = false\n[[env]]\nname = "guess"\n')
-    small = ["--run", str(run), "--steps", "2", "--per-level", "4"]
+    monkeypatch.syspath_prepend(ROOT / "tiny")
     for out in ("one", "two"):
-        command = [sys.executable, str(ROOT / "tiny" / "make.py"), *small, "--out", str(tmp_path / out)]
-        subprocess.run(command, check=True, capture_output=True)
+        options = ["--run", str(run), "--steps", "2", "--per-level", "4", "--out", str(tmp_path / out)]
+        monkeypatch.setattr(sys, "argv", ["make.py", *options])
+        runpy.run_path(str(ROOT / "tiny" / "make.py"), run_name="__main__")
     files = [{path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in ("one", "two")]
     assert sorted(files[0]) == [
         "config.json",

@@ -1,8 +1,8 @@
 """Make the model `tiny`: a Llama of about a million weights that half knows how to act in the catalog's environments.
 
 The oracles' episodes go through the real rollout path, so their texts are what reinforcement learning will see. A BPE
-is trained on them, then a small decoder imitates the oracles' turns until it solves about a third of an environment's
-tasks: the rest is left to be learned by reinforcement.
+is trained on them, then a small decoder imitates the oracles' turns, and stops early: it solves some tasks of each
+environment, and the rest is left to be learned by reinforcement.
 
     python recipes/tiny/make.py                  # the environments of run.toml, into the package's data
 

@@ -64,7 +64,7 @@ def test_a_run_file_that_is_not_there(sortie: Command) -> None:
 
 def test_a_wrong_model_name(sortie: Command, at_work: Path) -> None:
     line = refused(sortie("train", "run.toml", "--set", "model=smollm2-153m"))
-    assert line == "unknown model 'smollm2-153m': did you mean 'smollm2-135m'? known: smollm2-135m"
+    assert line == "unknown model 'smollm2-153m': did you mean 'smollm2-135m'? known: smollm2-135m, tiny"
     assert "unknown model" in refused(sortie("eval", "arithmetic", "--model", "nothing"))
     assert "unknown model" in refused(sortie("model", "show", "nothing"))
 

@@ -9,6 +9,8 @@ from . import processes
 from .settings import Settings
 
 TICK_S = 0.02
+LASTING = 10
+"""Looks in a row after which memory of processes that come and go counts like any other."""
 FILES = 16384
 """Most files at once: each takes memory of the kernel, also when empty."""
 
@@ -24,7 +26,9 @@ class Watch:
         self._started = time.monotonic()
         self._cpu_before = processes.cpu_seconds(processes.descendants())
         self._next_look = 0.0
+        self._known: set[int] = set()
         self._over = 0
+        self._over_known = 0
         self.timed_out = False
 
     def passed(self) -> str | None:
@@ -38,16 +42,31 @@ class Watch:
         self._next_look = now + TICK_S
         return self._look()
 
+    def _memory(self, alive: list[processes.Process]) -> str | None:
+        """Whether the tree holds too much memory.
+
+        A process just forked that borrows its parent's memory until it executes counts doubly, and programs may be
+        started one after the other. So only processes met before count at once; with new ones the limit has to be
+        passed for LASTING looks in a row.
+        """
+        limit = self._settings.memory
+        known = [process for process in alive if process.pid in self._known]
+        self._known = {process.pid for process in alive}
+        used = sum(process.rss for process in alive)
+        if used > limit:
+            used = processes.own_memory(alive)
+        self._over = self._over + 1 if used > limit else 0
+        self._over_known = self._over_known + 1 if used > limit and processes.own_memory(known) > limit else 0
+        if self._over_known == 2 or self._over == LASTING:
+            return f"memory: {used >> 20} MB in use, {limit >> 20} MB allowed"
+        return None
+
     def _look(self) -> str | None:
         settings = self._settings
         alive = processes.descendants()
-        used = sum(process.rss for process in alive)
-        if used > settings.memory:
-            used = processes.own_memory(alive)
-        # Twice in a row: a process just forked that borrows its parent's memory until it executes counts doubly.
-        self._over = self._over + 1 if used > settings.memory else 0
-        if self._over == 2:
-            return f"memory: {used >> 20} MB in use, {settings.memory >> 20} MB allowed"
+        memory = self._memory(alive)
+        if memory is not None:
+            return memory
         threads = sum(process.threads for process in alive if not process.ended)
         if threads > settings.processes:
             return f"processes: {threads}, {settings.processes} allowed"

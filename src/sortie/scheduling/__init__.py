@@ -13,8 +13,19 @@ from typing import Any
 from sortie.core.group import Assignment, EnvironmentRecord, GroupResult, TaskRecord, Verdict
 from sortie.scheduling.scheduler import Prediction, TaskScheduler
 
-SCHEDULERS = {"envsched": "EnvSched", "uniform": "Uniform"}
-"""Name, which is also the module's, to class."""
+SCHEDULERS = {
+    "bots": "rivals.bots:Bots",
+    "dapo": "rivals.dapo:Dapo",
+    "dump": "rivals.dump:Dump",
+    "envsched": "envsched:EnvSched",
+    "greso": "rivals.greso:Greso",
+    "mopps": "rivals.mopps:Mopps",
+    "sec": "rivals.sec:Sec",
+    "uniform": "uniform:Uniform",
+    "vcrl": "rivals.vcrl:Vcrl",
+    "vip": "rivals.vip:Vip",
+}
+"""Name to module, within this package, and class."""
 
 __all__ = [
     "SCHEDULERS",
@@ -48,7 +59,8 @@ def build(
 
     if name not in SCHEDULERS:
         raise UnknownName("scheduler", name, SCHEDULERS)
-    scheduler = getattr(import_module(f"sortie.scheduling.{name}"), SCHEDULERS[name])
+    module, _, attribute = SCHEDULERS[name].partition(":")
+    scheduler = getattr(import_module(f"sortie.scheduling.{module}"), attribute)
     config = parse(scheduler.Config, options, source=f"scheduler {name!r}")
     made: TaskScheduler = scheduler(records, environments, seed, config)
     return made

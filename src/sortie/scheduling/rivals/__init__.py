@@ -1,0 +1,1 @@
+"""Published schedulers on the same contract, to compare with: each names its paper, and what is ours in it."""

@@ -77,7 +77,7 @@ def test_a_select_is_exact_and_repeats_no_task_while_others_are_left(
 
 
 def test_replacements_end_and_are_rollouts_like_any_other(name: str) -> None:
-    """With nothing to learn anywhere, a batch that is filled up again and again still ends, and all of it is counted."""
+    """With nothing to learn anywhere, a batch that is filled up again and again still ends, and all is counted."""
     scheduler = build(name, tasks(30, 30), seed=3)
     for version in range(3):
         wanted, rounds, ids = 5, 0, set()
@@ -146,6 +146,29 @@ def test_missing_rewards_are_left_out_of_the_statistics(name: str) -> None:
     assert with_none.predict([key]) == without.predict([key])
     with_none.observe([GroupResult(key=key, assignment=-1, rewards=(None, None))])
     assert with_none.predict([key]) == without.predict([key])
+
+
+@BRIEF
+@given(seed=st.integers(0, 1000))
+def test_graded_missing_and_abandoned_results_in_any_mixture_leave_finite_beliefs(name: str, seed: int) -> None:
+    """Rewards between -2 and 3, a third of them missing, some groups abandoned: predictions stay within that range."""
+    records = tasks(6, 9)
+    scheduler = build(name, records, seed=seed)
+    for version in range(6):
+        results = []
+        for a in scheduler.select(4, 4):
+            draws = [uniform(seed, a.id, i) for i in range(a.rollouts)]
+            rewards = tuple(None if u < 1 / 3 else 5.0 * u - 2.0 for u in draws)
+            outcome = "abandoned" if uniform(seed, "gone", a.id) < 0.2 else "done"
+            results.append(
+                GroupResult(key=a.key, assignment=a.id, rewards=rewards, version=version, outcome=outcome)  # type: ignore[arg-type]
+            )
+        scheduler.observe(results)
+    prediction = scheduler.predict([record.key for record in records])
+    assert all(-2.0 <= mean <= 3.0 for mean in prediction.mean)
+    assert all(0.0 <= std <= 5.0 for std in prediction.std)
+    assert all(0.0 <= variance <= 6.5 for variance in prediction.variance)
+    assert all(value == value for value in scheduler.metrics().values())
 
 
 def test_a_result_delivered_again_changes_nothing(name: str) -> None:

@@ -73,8 +73,13 @@ def test_a_broad_except_gives_its_reason_on_its_line() -> None:
 
 
 def test_test_files_mirror_modules() -> None:
-    """tests/AREA/.../test_X.py is about src/sortie/AREA/: every area that has code has tests, and no other has."""
-    areas = {path.relative_to(SOURCE).parts[0] for path in MODULES if len(path.relative_to(SOURCE).parts) > 1}
+    """tests/AREA/.../test_X.py is about src/sortie/AREA/: every area that has code has tests, and no other has.
+
+    Benchmarks lie beside src and their tests in tests/benchmarks/.
+    """
+    areas = {"benchmarks"} | {
+        path.relative_to(SOURCE).parts[0] for path in MODULES if len(path.relative_to(SOURCE).parts) > 1
+    }
     tested = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py") if path.parent != TESTS}
     assert tested == areas
 

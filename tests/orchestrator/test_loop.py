@@ -93,6 +93,47 @@ async def test_one_environment_that_fails_costs_only_its_own_rollouts(model: Pat
     assert sum(step.get("errors/reward", 0) for step in metrics) > 0
 
 
+async def test_replacements_of_groups_are_bounded_counted_and_on_record(model: Path, tmp_path: Path) -> None:
+    """Pain F1: dynamic sampling pays for what it drops; figures of a step cover every rollout made for it."""
+
+    @sortie.reward(inline=True)
+    def one_in_four(task: sortie.Task, trajectory: sortie.Trajectory) -> float:
+        number = int(str(task.prompt).split()[-1])
+        return 1.0 if number % 4 else float(sum(n.token_ids[0] for n in trajectory.nodes if n.kind == "sampled"))
+
+    scheduler = {"name": "dapo", "most": 3.0}
+    await trained(model, tmp_path, [], env(one_in_four, tasks=24), scheduler=scheduler, steps=4)
+    folder = RunFolder.open("r", tmp_path)
+    steps = folder.metrics()
+    for step in steps:
+        made = [r for r in folder.trajectories(step["step"]) if r.phase == "train"]
+        assert step["rollouts"] == len(made) == 6 * (2 + step["replaced"])
+        assert step["sampled_tokens"] == sum(r.trajectory.sampled_tokens for r in made)
+        assert step["informative"] < 1 if step["replaced"] else step["informative"] == 1
+        assert step["replaced"] <= 4
+    assert sum(step["replaced"] for step in steps) > 0
+    assert steps[-1]["policy"] > 0
+
+
+async def test_replacements_that_cannot_be_scored_do_not_end_the_run(model: Path, tmp_path: Path) -> None:
+    """Pain F13: the first two groups of the step stand, whatever becomes of those meant to replace them."""
+    calls = []
+
+    @sortie.reward(inline=True)
+    def fails_at_times() -> float:
+        calls.append(1)
+        if 12 < len(calls) <= 24:
+            raise ValueError("no score today")
+        return 1.0
+
+    changes = {"scheduler": {"name": "dapo", "most": 3.0}, "eval": {"tasks": 4, "before": False}}
+    await trained(model, tmp_path, [], env(fails_at_times), steps=1, **changes)
+    (step,) = RunFolder.open("r", tmp_path).metrics()
+    assert step["replaced"] == 4
+    assert step["errors/reward"] == 12
+    assert step["rollouts"] == 36
+
+
 async def test_the_same_seed_gives_the_same_run(model: Path, tmp_path: Path) -> None:
     """Randomness is keyed: two runs draw the same tokens."""
     drawn = []

@@ -159,10 +159,11 @@ async def train_in(folder: RunFolder, config: RunConfig, envs: Sequence[Env], sa
 async def train_step(run: Run) -> None:
     """Choose, roll out, learn, publish; then say what happened."""
     started = time.monotonic()
-    groups = await roll_out(run)
+    kept, replaced = await roll_out(run)
     rolled = time.monotonic()
-    metrics = rollout_metrics(groups)
-    batch = batch_of(groups, run.config.loss)
+    groups = kept + replaced
+    metrics = rollout_metrics(groups) | {"replaced": float(len(replaced))}
+    batch = batch_of(kept, run.config.loss)
     run.quiet_steps = 0 if batch.data else run.quiet_steps + 1
     run.zero_steps = 0 if rewarded(groups) else run.zero_steps + 1
     warnings = served_warnings(groups, run.policy) + zero_warnings(run.zero_steps)
@@ -189,22 +190,27 @@ async def train_step(run: Run) -> None:
     report(run, metrics, warnings)
 
 
-async def roll_out(run: Run) -> list[Group]:
-    """A step's groups: those the scheduler keeps, and replacements for those it sends back."""
+async def roll_out(run: Run) -> tuple[list[Group], list[Group]]:
+    """A step's groups: those the scheduler keeps, and those it sent back for a replacement, which cost as much.
+
+    Raises: TrainingError if nothing could be scored.
+    """
     kept: list[Group] = []
+    replaced: list[Group] = []
     wanted = run.config.rollouts.groups
     run.rollouts.finished = journalled(run, "train")
     for _ in range(REFILL_ROUNDS):
         assignments = run.scheduler.select(wanted, run.config.rollouts.group_size)
         groups = await asyncio.gather(*(run_assignment(run, assignment) for assignment in assignments))
-        if not any(group.scored for group in groups):
+        if not any(group.scored for group in kept + replaced + groups):
             raise TrainingError(f"no rollout of step {run.step + 1} could be scored: {first_error(groups)}")
         verdicts = run.scheduler.observe([result_of(group) for group in groups])
-        kept += [group for group, verdict in zip(groups, verdicts, strict=True) if verdict == "keep"]
+        for group, verdict in zip(groups, verdicts, strict=True):
+            (kept if verdict == "keep" else replaced).append(group)
         wanted = verdicts.count("refill")
         if not wanted:
             break
-    return kept
+    return kept, replaced
 
 
 async def run_assignment(run: Run, assignment: Assignment) -> Group:

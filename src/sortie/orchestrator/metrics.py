@@ -10,9 +10,10 @@ from sortie.core.trajectory import Trajectory
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
-    """Means over the rollouts of a step, per environment where names carry a slash."""
+    """Means over all rollouts of a step, also those not trained on; per environment where names carry a slash."""
     rollouts = [t for group in groups for t in group.trajectories]
     metrics = {
+        "rollouts": float(len(rollouts)),
         "informative": _mean([float(group.informative) for group in groups]),
         "reward": _mean([t.reward for t in rollouts if t.reward is not None]),
         "scored": _mean([float(t.reward is not None) for t in rollouts]),

@@ -8,7 +8,7 @@ from small_run import always_one, broken, config, env
 import sortie
 from sortie.core.errors import TrainingError
 from sortie.core.run_folder import RunFolder
-from sortie.orchestrator.loop import train_run
+from sortie.orchestrator.loop import resume_run, train_run
 from sortie.orchestrator.summary import Summary
 
 
@@ -132,6 +132,22 @@ async def test_replacements_that_cannot_be_scored_do_not_end_the_run(model: Path
     assert step["replaced"] == 4
     assert step["errors/reward"] == 12
     assert step["rollouts"] == 36
+
+
+async def test_an_evaluation_on_the_way_that_was_cut_short_is_made_up_for_once(model: Path, tmp_path: Path) -> None:
+    """Pain J1: the success curve of a resumed run has the points of an uninterrupted one."""
+    import asyncio
+
+    def stop(said: str) -> None:
+        if said.startswith("step 2/"):
+            raise asyncio.CancelledError
+
+    changes = {"steps": 4, "eval": {"tasks": 4, "every": 2}}
+    with pytest.raises(asyncio.CancelledError):
+        await train_run(config(model, **changes), envs=[env()], runs=tmp_path, name="r", say=stop)
+    await resume_run("r", envs=[env()], runs=tmp_path, say=lambda _: None)
+    made = [(e["phase"], e["step"]) for e in RunFolder.open("r", tmp_path).events() if e["kind"] == "evaluation"]
+    assert made == [("before", 0), ("step 2", 2), ("after", 4)]
 
 
 async def test_the_same_seed_gives_the_same_run(model: Path, tmp_path: Path) -> None:

@@ -148,10 +148,9 @@ async def train_in(folder: RunFolder, config: RunConfig, envs: Sequence[Env], sa
         if config.eval.before and run.before is None and run.step == 0:
             run.before = await evaluate_phase(run, "before")
         while run.step < config.steps:
-            await train_step(run)
-            every = config.eval.every
-            if every and run.step % every == 0 and run.step < config.steps:
+            if evaluation_due(run):
                 await evaluate_phase(run, f"step {run.step}")
+            await train_step(run)
         after = await evaluate_phase(run, "after")
         return finish(run, after)
 
@@ -247,6 +246,14 @@ def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
         run.say(f"  WARNING {line}")
     if warnings and run.config.on_canary == "stop":
         raise TrainingError(f"stopped after step {run.step} by on_canary = 'stop': {warnings[0]}")
+
+
+def evaluation_due(run: Run) -> bool:
+    """Whether `eval.every` asks for one here that is not on record yet: a run may have been cut short during it."""
+    every = run.config.eval.every
+    if not every or run.step == 0 or run.step % every:
+        return False
+    return not any(event["kind"] == "evaluation" and event["step"] == run.step for event in run.folder.events())
 
 
 async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -115,29 +116,37 @@ async def test_a_run_in_progress_cannot_be_taken_over(tmp_path: Path) -> None:
         RunFolder.resume("busy", tmp_path)
 
 
-def killed_run(model: Path, runs: Path, steps: int, kills: int, seed: int) -> RunFolder:
-    """Train in a process that is killed at random moments, each time going on from what is left."""
-    rng = random.Random(seed)
+def start(model: Path, runs: Path, steps: int) -> subprocess.Popen[bytes]:
+    """Train in a process of its own, or go on with what is there; returns once the run is under way."""
     command = [sys.executable, str(HERE / "killable.py"), str(model), str(runs), str(steps)]
     environment = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parent}", "OMP_NUM_THREADS": "1"}
-    for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
-        assert process.stdout is not None
-        process.stdout.readline()  # past the imports, so that the kill meets the run
-        timer = threading.Timer(rng.uniform(0.0, 2.5), os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
-        process.communicate()
-        timer.cancel()
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    return RunFolder.open("r", runs)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
+    assert process.stdout is not None
+    process.stdout.readline()  # past the imports, so that a kill meets the run
+    return process
+
+
+def finish(process: subprocess.Popen[bytes]) -> float:
+    """Seconds until it ended well."""
+    started = time.monotonic()
+    process.communicate()
+    assert process.returncode == 0
+    return time.monotonic() - started
 
 
 def check_kills(model: Path, tmp_path: Path, steps: int, kills: int) -> None:
-    whole = killed_run(model, tmp_path / "whole", steps, kills=0, seed=0)
-    cut = killed_run(model, tmp_path / "cut", steps, kills=kills, seed=1)
+    """Killed at random moments spread over as long as the whole run takes, each time going on from what is left."""
+    seconds = finish(start(model, tmp_path / "whole", steps))
+    rng = random.Random(1)
+    for _ in range(kills):
+        process = start(model, tmp_path / "cut", steps)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(0.0, 1.5 * seconds / kills))
+        assert process.returncode is None, "it ended before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    finish(start(model, tmp_path / "cut", steps))
+    whole, cut = (RunFolder.open("r", tmp_path / name) for name in ("whole", "cut"))
     check_same_learning(whole, cut)
     expected, got = whole.summary(), cut.summary()
     assert expected is not None

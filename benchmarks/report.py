@@ -7,9 +7,12 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from sortie.core.errors import SortieError
 
 Row = Mapping[str, Any]
 
@@ -20,6 +23,22 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer repeats, at most 5 minutes")
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
     return parser.parse_args()
+
+
+def command(main: Callable[[], None]) -> None:
+    """Run a benchmark's main; what it raises on purpose is one line and exit code 1, Ctrl-C is exit code 130."""
+    try:
+        main()
+    except SortieError as error:
+        raise SystemExit(f"error: {error}") from None
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def unmeasured(name: str, wanted: float) -> Row:
+    """A target that this run says nothing about."""
+    return {"name": name, "value": None, "low": None, "high": None, "target": wanted, "met": None}
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -24,6 +24,8 @@ FOLDER = Path(__file__).resolve().parents[2] / ".bench"
 """Where rivals live; ignored by git."""
 TORCH = "torch==2.13.0"
 """Installed first and by exact version, as `make install` does: an open range would take a CUDA build of several GB."""
+TRANSFORMERS = ("transformers==5.24.0", "accelerate==1.16.0", "peft==0.21.2")
+"""What transformers with PEFT needs: the environment `transformers`."""
 INSTALL_S = 1800.0
 """Longest one pip command may take, and longest wait for another process that is making the environment."""
 

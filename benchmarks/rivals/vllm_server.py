@@ -13,6 +13,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -34,6 +35,8 @@ ADAPTER = "adapter"
 """Name under which the adapter is served."""
 BASE = "base"
 """Name under which the base model is served."""
+_GUARD = "import os, sys; sys.stdin.buffer.read(); os.killpg(int(sys.argv[1]), 9)"
+"""Kills a process group when its starter is gone, however that went: then nobody holds the other end of its stdin."""
 
 
 def python() -> Path:
@@ -56,6 +59,7 @@ class VllmServer:
         self.url = ""
         """Ends in /v1 once the server is up."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -71,6 +75,11 @@ class VllmServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            guard = [sys.executable, "-c", _GUARD, str(self._process.pid)]
+            # Not in the server's group, which is stopped now and then, nor in ours, which Ctrl-C reaches.
+            self._guard = subprocess.Popen(
+                guard, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            )
             self._wait_until_up()
             self._signal(signal.SIGSTOP)
         except BaseException:
@@ -79,14 +88,18 @@ class VllmServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every process of the group, stopped or not, and wait until they are gone."""
+        """End every process of the group, stopped or not, politely first: it has shared memory to give back."""
         process, self._process = self._process, None
         if process is not None:
-            for sign in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, sign)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(0 if sign == signal.SIGCONT else STOP_S)
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, signal.SIGTERM)
+                os.killpg(process.pid, signal.SIGCONT)
+                process.wait(STOP_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if self._guard is not None:
+            self._guard.communicate()
         if self._log is not None:
             self._log.close()
 

@@ -1,0 +1,1 @@
+"""Task schedulers against each other on simulated learners: no LLM, many seeds, the truth known."""

@@ -1,9 +1,12 @@
 PY ?= python3
 TORCH ?= torch==2.13.0
 BIN := .venv/bin
+# Every module of benchmarks/ that can be run, packages included.
+BENCHMARKS := $(patsubst benchmarks/%.py,%,$(shell grep -l __main__ benchmarks/*.py)) \
+	$(patsubst benchmarks/%/__main__.py,%,$(wildcard benchmarks/*/__main__.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test check docs clean
+.PHONY: help install quickstart test check bench docs clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
@@ -31,6 +34,10 @@ check: install  ## lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# One after the other: each wants the machine to itself. The first run makes the rivals' environments.
+bench: install  ## every benchmark, quickly (minutes each; rivals are installed under .bench once)
+	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --quick || exit 1; done
 
 docs: install  ## write docs/cli.md from the help texts
 	$(BIN)/python -m sortie.cli.reference > docs/cli.md

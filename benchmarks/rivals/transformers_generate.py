@@ -56,6 +56,7 @@ def generate(model: Any, prompts: list[list[int]], tokens: int) -> dict[str, Any
 def main(channel: Channel, settings: dict[str, Any]) -> None:
     logging.set_verbosity_error()
     base = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.bfloat16).eval()
+    base.generation_config = GenerationConfig()  # else the folder's own fills in what a call leaves open, ends included
     adapted = settings["adapter"] is not None
     model = PeftModel.from_pretrained(base, settings["adapter"]).to(torch.bfloat16).eval() if adapted else base
     channel.send(threads=torch.get_num_threads())

@@ -147,6 +147,11 @@ class VllmServer:
         """Tokens since the start: `prompt`, `cached` (found in its prefix cache) and `decoded`."""
         return read_counters(self._ask("/metrics").decode())
 
+    def prefilled(self) -> float:
+        """Prompt tokens computed since the start."""
+        counted = self.counters()
+        return counted["prompt"] - counted["cached"]
+
     def cpu_seconds(self) -> float:
         """CPU time of all its processes so far."""
         assert self._process is not None

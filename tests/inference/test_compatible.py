@@ -247,11 +247,13 @@ def completion(text: str, **fields: Any) -> Answer:
     return 200, {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
 
 
-async def complete(backend: Backend, *answers: Answer, temperature: float = 1.0) -> Any:
+async def complete(
+    backend: Backend, *answers: Answer, temperature: float = 1.0, stop_ids: tuple[int, ...] = ()
+) -> Any:
     backend.answers = list(answers)
     client = CompletionServer("m", RENDERER, base_url=backend.url)
     try:
-        params = SamplingParams(max_tokens=4, temperature=temperature)
+        params = SamplingParams(max_tokens=4, temperature=temperature, stop_ids=stop_ids)
         return (await client.sample(SampleRequest(prompt=[1, 2, 3], params=params)))[0]
     finally:
         await client.aclose()
@@ -283,3 +285,27 @@ async def test_a_server_that_returns_only_text_gives_an_untrainable_turn(backend
     said = await complete(backend, completion("abcdef", logprobs={"token_logprobs": [-0.5, -1.0]}))
     assert RENDERER.decode(said.token_ids) == "abcdef"
     assert said.logprobs is None
+
+
+async def test_a_turn_ends_at_the_tokens_of_the_request_and_at_no_other(backend: Backend) -> None:
+    """Ids for servers that take ids (vLLM never sees a control token in its text), text for the others."""
+    await complete(backend, completion("ab"), stop_ids=tuple(RENDERER.encode("x")))
+    await complete(backend, completion("ab"))
+    ending, endless = backend.seen
+    assert (ending["stop_token_ids"], ending["stop"]) == (RENDERER.encode("x"), ["x"])
+    assert (endless["stop_token_ids"], endless["stop"]) == ([], [])
+    assert ending["ignore_eos"] is endless["ignore_eos"] is True
+
+
+async def test_a_text_only_answer_is_closed_with_the_end_it_met(backend: Backend) -> None:
+    said = await complete(backend, completion("ab"), stop_ids=(5, 6))
+    assert list(said.token_ids) == [*RENDERER.encode("ab"), 5]
+
+
+async def test_a_seed_is_sent_unless_it_is_not_wanted(backend: Backend) -> None:
+    backend.answers = [completion("ab"), completion("ab")]
+    for seeded in (True, False):
+        client = CompletionServer("m", RENDERER, base_url=backend.url, seeded=seeded)
+        await client.sample(ask([1]))
+        await client.aclose()
+    assert [request.get("seed") for request in backend.seen] == [7, None]

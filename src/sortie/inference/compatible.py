@@ -122,17 +122,26 @@ class ChatServer(Server):
 class CompletionServer(Server):
     """Samples through /v1/completions with prompt ids; `renderer` is that of the same model in a local folder."""
 
-    def __init__(self, model: str, renderer: Renderer, **options: Any) -> None:
-        """`options` are those of Server."""
+    def __init__(self, model: str, renderer: Renderer, *, seeded: bool = True, **options: Any) -> None:
+        """`options` are those of Server. Without `seeded` the request's seed is not sent: the server draws as it likes,
+        which is faster where it makes a generator for every seed, as vLLM does."""
         super().__init__(model, **options)
         self.renderer = renderer
+        self.seeded = seeded
 
     async def sample(self, request: SampleRequest) -> list[Completion]:
         """Ask for `request.n` continuations of the ids."""
         options = _sampling(request)
-        # vLLM's and SGLang's servers return ids on request; others ignore the key.
-        options["extra_body"]["return_token_ids"] = True
-        stops = [self.renderer.decode([token]) for token in self.renderer.stop_ids]
+        # vLLM's and SGLang's servers take ends as ids, and return ids on request. The request's ends are all there are:
+        # without `ignore_eos` the model folder's own would end it too. Other servers ignore these keys and go by text.
+        options["extra_body"] |= {
+            "return_token_ids": True,
+            "stop_token_ids": list(request.params.stop_ids),
+            "ignore_eos": True,
+        }
+        if not self.seeded:
+            del options["seed"]
+        stops = [self.renderer.decode([token]) for token in request.params.stop_ids]
         answer = await self._ask(
             request,
             lambda: self.client.completions.create(
@@ -151,7 +160,7 @@ class CompletionServer(Server):
         ids = getattr(choice, "token_ids", None)
         if not isinstance(ids, list) or not ids:
             said = self.renderer.encode(choice.text)
-            closing = list(self.renderer.stop_ids[:1]) if end == "stop" else []
+            closing = list(request.params.stop_ids[:1]) if end == "stop" else []
             return Completion(token_ids=said + closing, logprobs=None, stop_reason=end)
         logprobs = choice.logprobs.token_logprobs if choice.logprobs else None
         # Servers report logprobs of the untempered law.

@@ -31,6 +31,7 @@ from sortie.orchestrator.checks import (
 )
 from sortie.orchestrator.config import RunConfig
 from sortie.orchestrator.evaluate import POOLED, Score, evaluate_with
+from sortie.orchestrator.first_token import first_token_noted
 from sortie.orchestrator.metrics import duration, rollout_metrics, step_line
 from sortie.orchestrator.probe import probe
 from sortie.orchestrator.resume import commit, continued_config, journalled, restore
@@ -311,7 +312,8 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
                 tracker=tracker,
                 policy=UNPUBLISHED,
             )
-            yield run
+            async with first_token_noted(session.engine, folder):
+                yield run
         finally:
             tracker.finish()
             await rollouts.close()

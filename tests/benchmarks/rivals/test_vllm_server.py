@@ -57,23 +57,32 @@ def states(session: int) -> list[str]:
     return [fields[0] for fields in vllm_server._stats_of_session(session) if fields[0] != "Z"]
 
 
-def gone(session: int) -> bool:
+def becomes(session: int, wanted: Callable[[list[str]], bool]) -> bool:
+    """Whether its states are as wanted before long: a signal takes a moment to arrive."""
     deadline = time.monotonic() + 10
-    while states(session) and time.monotonic() < deadline:
+    while not wanted(states(session)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return not states(session)
+    return wanted(states(session))
+
+
+def asleep(session: int) -> bool:
+    return becomes(session, lambda found: found == ["T", "T"])
+
+
+def gone(session: int) -> bool:
+    return becomes(session, lambda found: not found)
 
 
 def test_it_sleeps_unless_it_is_awake_and_is_gone_afterwards(stand_in: object, tmp_path: Path) -> None:
     with VllmServer(tmp_path) as server:
         assert server._process is not None
         session = server._process.pid
-        assert states(session) == ["T", "T"]
+        assert asleep(session)
         with server.awake():
             assert server.complete([[1], [2]], 3) == [[0, 0, 0], [1, 1, 1]]
             assert server.prefilled() == 70.0
-            assert "T" not in states(session)
-        assert states(session) == ["T", "T"]
+            assert becomes(session, lambda found: "T" not in found)
+        assert asleep(session)
     assert gone(session)
 
 

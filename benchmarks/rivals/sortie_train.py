@@ -36,7 +36,11 @@ def data_of(trajectories: Trajectories) -> list[Datum]:
     """The rows as the loop's own batching makes them."""
     mask = trajectories.mask.tolist()
     return [
-        policy_datum(Row(tokens.tolist(), mask, logprobs.tolist(), []), float(advantage), trajectories.weight)
+        policy_datum(
+            Row(token_ids=tokens.tolist(), mask=mask, logprobs=logprobs.tolist(), kinds=[]),
+            float(advantage),
+            trajectories.weight,
+        )
         for tokens, logprobs, advantage in zip(
             trajectories.tokens, trajectories.logprobs, trajectories.advantages, strict=True
         )
@@ -58,9 +62,9 @@ def open_trainer(settings: dict[str, Any]) -> LocalTrainingClient:
 
 async def prepare(client: LocalTrainingClient, settings: dict[str, Any], order: dict[str, Any]) -> dict[str, Any]:
     """Write the rows of `order` with their behaviour logprobs, and the adapter that both sides start from."""
-    text = "\n".join(Path(path).read_text(encoding="utf-8") for path in order["texts"])
     pattern, shape = Pattern(), (order["groups"], order["group_size"])
-    tokens = agent_rows(load_tokenizer(settings["model"]).encode(text, specials=False), *shape, pattern)
+    text = load_tokenizer(settings["model"]).encode(order["text"], specials=False)
+    tokens = agent_rows(text, *shape, pattern)
     blank = np.zeros(tokens.shape, dtype=np.float32)
     rows = Trajectories(tokens, pattern.mask, blank, group_advantages(*shape))
     passed = await client.forward(data_of(rows), "ppo", LOSS)

@@ -13,7 +13,7 @@ Answer = dict[str, Any]
 
 
 def quiet_machine() -> AbstractContextManager[None]:
-    """Entered around every round and warm-up. Replace it where the machine must be reserved first."""
+    """Entered around every piece of work. Replace it where the machine must be reserved first."""
     return nullcontext()
 
 
@@ -26,8 +26,8 @@ def rounds(
     """
     answers: dict[str, list[Answer]] = {name: [] for name in workers}
     for _ in range(1 + repeats):
-        with quiet_machine():
-            for name, worker in workers.items():
+        for name, worker in workers.items():
+            with quiet_machine():
                 answers[name].append(worker.ask(**asks[name]))
     return answers
 

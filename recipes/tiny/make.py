@@ -1,8 +1,8 @@
 """Make the model `tiny`: a Llama of about a million weights that half knows how to act in the catalog's environments.
 
 The oracles' episodes go through the real rollout path, so their texts are what reinforcement learning will see. A BPE
-is trained on them, then a small decoder imitates the oracles' turns, and stops early: it solves some tasks of each
-environment, and the rest is left to be learned by reinforcement.
+is trained on them, then a small decoder imitates the oracles' turns, and at the end players who slip half of the time:
+it knows what to do in each environment and does it now and then, and the rest is left to be learned by reinforcement.
 
     python recipes/tiny/make.py                  # the environments of run.toml, into the package's data
 
@@ -68,7 +68,7 @@ PER_LEVEL = 700
 """Episodes imitated per level of an environment."""
 PER_LEVEL_LEASED = 200
 """At most, where a rollout needs resources: they take time to start."""
-ENOUGH = 0.15
+ENOUGH = 0.25
 """Share of an environment's oracle episodes, as drawn at temperature 1, at which it is hardly imitated any more."""
 LEAST_SHARE = 0.05
 """What remains of its sampling weight then, so that it is not forgotten."""
@@ -77,6 +77,9 @@ PEAK_LR = 4e-3
 WARMUP = 30
 COOLDOWN = 0.3
 """Share of the steps, at the end, over which the learning rate falls to zero."""
+SLIPS = 0.5
+"""Share of the episodes imitated during the cooldown that end in a slip: a turn said as if the task were another. So the
+model knows what to do, and does it some of the time; which of its ways is rewarded is for reinforcement to find out."""
 
 SIZES: dict[str, Any] = {
     "model_type": "llama",
@@ -232,6 +235,24 @@ def negative_logs(decoder: Decoder, batch: Sequence[Episode]) -> list[Tensor]:
     return list(losses_P.split([len(p) for p in places]))
 
 
+def turns_of(episode: Episode) -> list[Tokens]:
+    """The oracle's targets, turn by turn."""
+    return np.split(episode.targets, np.flatnonzero(np.diff(episode.targets) > 1) + 1)
+
+
+def slipped(episode: Episode, other: Episode, rng: random.Random) -> Episode:
+    """The episode up to some turn, and that turn as the oracle said it of another task."""
+    turns, others = turns_of(episode), turns_of(other)
+    turn = rng.randrange(min(len(turns), len(others)))
+    said = other.tokens[others[turn] + 1]
+    start = turns[turn][0] + 1
+    before = np.concatenate([np.empty(0, dtype=np.int64), *turns[:turn]])
+    return Episode(
+        np.concatenate([episode.tokens[:start], said]),
+        np.concatenate([before, np.arange(start - 1, start - 1 + len(said))]),
+    )
+
+
 def lr_at(step: int, steps: int) -> float:
     """Up, level, down to zero."""
     return PEAK_LR * min(1.0, (step + 1) / WARMUP, (steps - step) / (COOLDOWN * steps))
@@ -254,7 +275,12 @@ def imitate(data: Mapping[str, Sequence[Episode]], config: DecoderConfig, steps:
     for step in range(steps):
         shares = [max(LEAST_SHARE, (ENOUGH - p) / ENOUGH) for p in known.values()]
         names = rng.choices(list(data), shares, k=BATCH)
-        batch = [next(orders[name]) for name in names]
+        cooling = step >= (1 - COOLDOWN) * steps
+        slips = [cooling and rng.random() < SLIPS for _ in names]
+        batch = [
+            slipped(next(orders[name]), next(orders[name]), rng) if slip else next(orders[name])
+            for name, slip in zip(names, slips, strict=True)
+        ]
         losses = negative_logs(Decoder.from_state(config, dict(weights)), batch)
         torch.cat(losses).mean().backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
@@ -262,8 +288,9 @@ def imitate(data: Mapping[str, Sequence[Episode]], config: DecoderConfig, steps:
             optimizer.param_groups[0]["lr"] = lr_at(step, steps)
             optimizer.step()
             optimizer.zero_grad()
-        for name, loss in zip(names, losses, strict=True):
-            known[name] += 0.03 * (math.exp(-loss.sum().item()) - known[name])
+        for name, loss, slip in zip(names, losses, slips, strict=True):
+            if not slip:
+                known[name] += 0.03 * (math.exp(-loss.sum().item()) - known[name])
         seen += sum(len(loss) for loss in losses)
         if step % 50 == 49:
             said = " ".join(f"{name} {p:.2f}" for name, p in known.items())
@@ -306,7 +333,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--run", type=Path, default=HERE / "run.toml", help="run file whose environments are imitated")
     parser.add_argument("--out", type=Path, default=PACKAGED, help="folder to write")
-    parser.add_argument("--steps", type=int, default=380)
+    parser.add_argument("--steps", type=int, default=700)
     parser.add_argument("--per-level", type=int, default=PER_LEVEL, help="episodes imitated per level")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()

@@ -74,12 +74,13 @@ class Learner:
         self.version += 1
 
     def drift(self) -> None:
-        """Every second environment and pattern, in an order of the seed's, takes a new effect."""
+        """Half of the environments and patterns, by the seed, take new effects, and the skill in them is lost."""
         spec = self.world.spec
         for name, effect in self.effect.items():
             rng = self.world.stream(f"drift {name}")
             moved = rng.permutation(len(effect))[: len(effect) // 2]
             effect[moved] = spec.scale * spec.effect_sd * rng.normal(size=len(moved))
+            self.skill[name][moved] = 0.0
 
     def gain(self) -> Floats:
         """Growth of the score expected from one group of 8 per pair, to first order.

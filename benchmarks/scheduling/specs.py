@@ -41,7 +41,7 @@ class Spec:
     retention: float = 1.0
     """What is left of every skill after each update."""
     drift_at: float | None = None
-    """Share of the rollouts after which half of the environments and patterns take new effects."""
+    """Share of the rollouts after which half of the environments and patterns take new effects, at skill 0."""
     checks: tuple[int, ...] = (1,)
     """Equal parts of a reward, passed independently; dealt out over environments. 1: binary rewards."""
     dearest: float = 1.0
@@ -61,7 +61,9 @@ SPECS = {
         Spec(name="hints", about="half of the texts mislead, rollouts' features are blurred", told=0.5, blur=0.1),
         Spec(name="weaker", about="the weaker of the two skills decides", combine="weaker"),
         Spec(name="forgetting", about="skills decay by 1% per update", retention=0.99),
-        Spec(name="drift", about="half of the effects are redrawn at half time", drift_at=0.5),
+        Spec(
+            name="drift", about="at half time half of the effects are redrawn, and the skills there lost", drift_at=0.5
+        ),
         Spec(name="graded", about="rewards are means of 1, 2, 4 or 8 checks", checks=(1, 2, 4, 8), rate=0.13 * 32 / 15),
         Spec(name="sizes", about="environments of 5 to 600 pairs", smallest=5, largest=600),
         Spec(name="costs", about="rollouts cost up to ten times as much elsewhere", dearest=10.0),
@@ -79,7 +81,7 @@ SPECS = {
             effect_sd=0.2,
             noise_sd=0.5,
             informative=None,
-            rate=0.03,
+            rate=0.012,
         ),
     )
 }

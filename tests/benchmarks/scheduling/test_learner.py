@@ -96,9 +96,14 @@ def test_unpractised_skills_are_forgotten() -> None:
 def test_drift_moves_half_of_the_effects() -> None:
     world = small("drift")
     learner = Learner(world)
+    for skill in learner.skill.values():
+        skill[:] = 1.0
     learner.drift()
     assert (learner.effect["environment"] != world.environment_effect).sum() == 2
     assert (learner.effect["pattern"] != world.pattern_effect).sum() == 1
+    assert np.array_equal(
+        learner.skill["environment"] == 0.0, learner.effect["environment"] != world.environment_effect
+    )
 
 
 @pytest.mark.parametrize("name", ["base", "weaker", "graded"])

@@ -1,10 +1,11 @@
 """A learner without an LLM: success by skill against difficulty, skill by the reward variance it was trained on.
 
-    logit p = (skill[environment] - effect[environment]) + (skill[pattern] - effect[pattern]) - own
+    logit p = (skill[domain] - effect[domain]) + (skill[pattern] - effect[pattern]) - own
 
 A group of n rewards adds rate x n/8 x (mean square of its rewards around their mean) to both skills of its pair: the
 size of a policy-gradient step with a group-mean baseline and a loss summed over rollouts. Rewards are keyed by (seed,
 pair, visit, member), so that schedulers which roll out the same pair meet the same luck.
+A domain is one environment, or several.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Learner:
         self.world = world
         self.version = 0
         """Updates so far."""
-        self.skill = {"environment": np.zeros(world.spec.environments), "pattern": np.zeros(world.spec.patterns)}
+        self.skill = {"environment": np.zeros(len(world.environment_effect)), "pattern": np.zeros(world.spec.patterns)}
         self.effect = {"environment": world.environment_effect.copy(), "pattern": world.pattern_effect.copy()}
         self.row = {record.key: i for i, record in enumerate(world.records)}
         self._visits = np.zeros(len(world.records), dtype=np.int64)
@@ -34,7 +35,7 @@ class Learner:
         """True expected reward of every pair."""
         world, margin = self.world, {name: self.skill[name] - self.effect[name] for name in self.skill}
         return sigmoid(
-            logits(world.spec, margin["environment"][world.environment], margin["pattern"][world.pattern], world.own)
+            logits(world.spec, margin["environment"][world.domain], margin["pattern"][world.pattern], world.own)
         )
 
     def score(self) -> float:
@@ -67,7 +68,7 @@ class Learner:
         for result in kept:
             rewards, row = np.array(result.rewards, dtype=float), self.row[result.key]
             growth = spec.rate * float(((rewards - rewards.mean()) ** 2).sum()) / GROUP_SIZE
-            self.skill["environment"][world.environment[row]] += growth
+            self.skill["environment"][world.domain[row]] += growth
             self.skill["pattern"][world.pattern[row]] += growth
         for skill in self.skill.values():
             skill *= spec.retention
@@ -91,14 +92,14 @@ class Learner:
         world, p = self.world, self.success()
         slope = p * (1.0 - p)
         if world.spec.combine == "weaker":
-            a = (self.skill["environment"] - self.effect["environment"])[world.environment]
+            a = (self.skill["environment"] - self.effect["environment"])[world.domain]
             b = (self.skill["pattern"] - self.effect["pattern"])[world.pattern]
             by_environment, by_pattern = 2.0 * slope * (a < b), 2.0 * slope * (b <= a)
         else:
             by_environment = by_pattern = slope
         reach = (
-            np.bincount(world.environment, by_environment, world.spec.environments)[world.environment]
-            + np.bincount(world.pattern, by_pattern, world.spec.patterns)[world.pattern]
+            np.bincount(world.domain, by_environment)[world.domain]
+            + np.bincount(world.pattern, by_pattern)[world.pattern]
         )
         growth = world.spec.rate * (GROUP_SIZE - 1) / GROUP_SIZE * slope / world.checks
         return np.asarray(growth * reach / len(p))

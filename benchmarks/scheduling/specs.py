@@ -23,12 +23,14 @@ class Spec:
     """Whether environments and patterns say something about difficulty that is worth knowing."""
     pairs: int = 2000
     environments: int = 20
+    per_domain: int = 1
+    """Environments that share their effect, their skill, their tools and most words of their descriptions."""
     patterns: int = 20
     smallest: int | None = None
     """Pairs of the smallest and largest environment, sizes growing geometrically; None: all alike."""
     largest: int | None = None
     effect_sd: float = 1.5
-    """Of environment effects, and of pattern effects, before `scale`."""
+    """Of environment (domain) effects, and of pattern effects, before `scale`."""
     scale: float = 1.6
     noise_sd: float = 1.0
     """Of what is each pair's own, in logits."""
@@ -62,10 +64,18 @@ SPECS = {
         Spec(name="weaker", about="the weaker of the two skills decides", combine="weaker"),
         Spec(name="forgetting", about="skills decay by 1% per update", retention=0.99),
         Spec(
-            name="drift", about="at half time half of the effects are redrawn, and the skills there lost", drift_at=0.5
+            name="drift",
+            about="after a quarter, half of the effects are redrawn and the skills there lost",
+            drift_at=0.25,
         ),
         Spec(name="graded", about="rewards are means of 1, 2, 4 or 8 checks", checks=(1, 2, 4, 8), rate=0.13 * 32 / 15),
         Spec(name="sizes", about="environments of 5 to 600 pairs", smallest=5, largest=600),
+        Spec(
+            name="domains",
+            about="100 environments, 5 of each domain: tools and descriptions tell which",
+            environments=100,
+            per_domain=5,
+        ),
         Spec(name="costs", about="rollouts cost up to ten times as much elsewhere", dearest=10.0),
         Spec(
             name="noise",

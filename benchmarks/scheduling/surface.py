@@ -1,4 +1,4 @@
-"""What the world lets a scheduler see of a pattern: task texts, and the features of rollouts."""
+"""What the world lets a scheduler see: task texts, environments' descriptions, and the features of rollouts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sortie.core.trajectory import ToolRecord, Trajectory
+from sortie.scheduling import EnvironmentRecord
 from sortie.scheduling.pattern import trajectory_features
 
 _VOCABULARY = """
@@ -45,6 +46,18 @@ def patterns_of(number: int, rng: np.random.Generator) -> tuple[Surface, ...]:
 def text_of(surface: Surface, number: int) -> str:
     """A task text: the pattern's words around a number of its own."""
     return f"{' '.join(surface.words[:4])} {number} {' '.join(surface.words[4:])}."
+
+
+def environments_of(number: int, per_domain: int, rng: np.random.Generator) -> tuple[EnvironmentRecord, ...]:
+    """Environments as they describe themselves; those of a domain share their tools and all words but one."""
+    records = []
+    for e in range(number):
+        if e % per_domain == 0:
+            words = rng.choice(WORDS, size=8, replace=False).tolist()
+        own = str(rng.choice(WORDS))
+        tools = tuple(f"{word}_{e // per_domain}" for word in words[:3])
+        records.append(EnvironmentRecord(name=f"env{e:02d}", description=f"{' '.join([*words, own])}.", tools=tools))
+    return tuple(records)
 
 
 def blurred(profile: dict[str, float], blur: float, rng: np.random.Generator) -> dict[str, float]:

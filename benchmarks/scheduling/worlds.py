@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.scheduling.specs import SPECS, Spec
-from benchmarks.scheduling.surface import patterns_of, text_of
+from benchmarks.scheduling.surface import environments_of, patterns_of, text_of
 from sortie.scheduling import EnvironmentRecord, TaskRecord
 
 Floats = NDArray[np.float64]
@@ -29,9 +29,11 @@ class World:
     spec: Spec
     seed: int
     environment: Ints
+    domain: Ints
+    """Whose effect and skill its environment has; the environment itself unless several share a domain."""
     pattern: Ints
     environment_effect: Floats
-    """Per environment, in logits of difficulty."""
+    """Per domain, in logits of difficulty."""
     pattern_effect: Floats
     """Per pattern, in logits of difficulty."""
     own: Floats
@@ -72,7 +74,8 @@ def build_world(spec: Spec, seed: int) -> World:
     draws = {name: stream(name).normal(size=size) for name, size in _sizes(spec).items()}
     effects = {name: spec.scale * spec.effect_sd * draws[name] for name in ("environment", "pattern")}
     own = spec.noise_sd * stream("own").normal(size=n)
-    level = logits(spec, -effects["environment"][environment], -effects["pattern"][pattern], own)
+    domain = environment // spec.per_domain
+    level = logits(spec, -effects["environment"][domain], -effects["pattern"][pattern], own)
     own += 0.0 if spec.informative is None else _shift(level, checks[environment], spec.informative)
     price = spec.dearest ** stream("cost").permutation(np.linspace(0.0, 1.0, spec.environments))
     cost = price[environment] / price[environment].mean()
@@ -86,6 +89,7 @@ def build_world(spec: Spec, seed: int) -> World:
         spec=spec,
         seed=seed,
         environment=environment,
+        domain=domain,
         pattern=pattern,
         environment_effect=effects["environment"],
         pattern_effect=effects["pattern"],
@@ -93,10 +97,7 @@ def build_world(spec: Spec, seed: int) -> World:
         checks=checks[environment],
         cost=cost,
         records=records,
-        environments=tuple(
-            EnvironmentRecord(name=f"env{e:02d}", description=f"Environment {e}.", tools=(f"tool{e}",))
-            for e in range(spec.environments)
-        ),
+        environments=environments_of(spec.environments, spec.per_domain, stream("descriptions")),
         profiles=tuple(surface.profile for surface in surfaces),
     )
 
@@ -134,7 +135,7 @@ def _environments(spec: Spec) -> Ints:
 
 
 def _sizes(spec: Spec) -> dict[str, int]:
-    return {"environment": spec.environments, "pattern": spec.patterns}
+    return {"environment": spec.environments // spec.per_domain, "pattern": spec.patterns}
 
 
 def _shift(level: Floats, checks: Ints, wanted: float) -> float:

@@ -26,7 +26,7 @@ def test_skill_grows_by_realised_variance_and_nowhere_else() -> None:
     learner = Learner(world)
     learner.learn([result(world, 7, 1, 1, 0, 0, 0, 0, 0, 0), result(world, 30, 1, 1, 1, 1, 1, 1, 1, 1)])
     growth = world.spec.rate * 0.25 * 0.75
-    for name, places in (("environment", world.environment), ("pattern", world.pattern)):
+    for name, places in (("environment", world.domain), ("pattern", world.pattern)):
         assert learner.skill[name][places[7]] == pytest.approx(growth)
         assert learner.skill[name].sum() == pytest.approx(growth), "what one group gives is given once"
 
@@ -75,7 +75,7 @@ def test_the_weaker_skill_decides() -> None:
     row = 0
     weaker = min(
         ("environment", "pattern"),
-        key=lambda name: -learner.effect[name][getattr(world, name)[row]],
+        key=lambda name: -learner.effect[name][{"environment": world.domain, "pattern": world.pattern}[name][row]],
     )
     stronger = "pattern" if weaker == "environment" else "environment"
     before = learner.success()[row]
@@ -115,6 +115,6 @@ def test_gain_is_what_the_score_grows_by(name: str) -> None:
     row = int(gain.argmax())
     growth = world.spec.rate * p[row] * (1 - p[row]) / world.checks[row] * 7 / 8
     before = learner.score()
-    learner.skill["environment"][world.environment[row]] += growth
+    learner.skill["environment"][world.domain[row]] += growth
     learner.skill["pattern"][world.pattern[row]] += growth
     assert learner.score() - before == pytest.approx(gain[row], rel=1e-2)

@@ -47,6 +47,16 @@ def test_environments_come_in_sizes_from_5_to_600() -> None:
     assert (sizes.min(), sizes.max(), len(sizes)) == (5, 600, 20)
 
 
+def test_environments_of_a_domain_show_that_they_are_alike() -> None:
+    world = build_world(SPECS["domains"], 0)
+    first, second, other = world.environments[0], world.environments[4], world.environments[5]
+    assert first.tools == second.tools
+    assert not set(first.tools) & set(other.tools)
+    assert first.description.split()[:8] == second.description.split()[:8] != other.description.split()[:8]
+    assert len(world.environment_effect) == 20
+    assert set(world.domain[world.environment < 5]) == {0}
+
+
 def test_texts_tell_the_pattern_or_only_hint_at_it() -> None:
     base, hints = (build_world(SPECS[name], 0) for name in ("base", "hints"))
 

@@ -31,11 +31,14 @@ from benchmarks.scheduling.baselines import BASELINES
 from benchmarks.scheduling.learner import Learner
 from benchmarks.scheduling.runner import GROUPS, scheduler_of
 from benchmarks.scheduling.specs import SPECS
-from benchmarks.scheduling.table import flat
+from benchmarks.scheduling.table import flat, target
 from benchmarks.scheduling.worlds import GROUP_SIZE, Floats, World, make
 from sortie.scheduling import GroupResult, TaskScheduler
 
-PREDICTORS = (*BASELINES, "vip", "regression", "envsched")
+RIVALS = (*BASELINES, "vip")
+PREDICTORS = (*RIVALS, "regression", "envsched", "oracle")
+"""The oracle's log loss is the least possible."""
+KINDS = ("first visits", "revisits")
 FIGURES = ("rank", "log_loss", "calibration", "variance_error", "inside")
 
 
@@ -99,16 +102,40 @@ def calibration(mean: Floats, reward: Floats, bins: int = 10) -> float:
     return float(gap.sum() / number.sum())
 
 
-def table_of(world: str, seen: Sequence[dict[str, Floats]]) -> list[dict[str, Any]]:
-    """One row per predictor and kind of visit, from one `watch` per seed."""
+def judged_of(seen: Sequence[dict[str, Floats]]) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """(predictor, kind of visit) to one judgement per seed that had such groups, from one `watch` per seed."""
+    return {
+        (label, kind): [judge(rows) for one in seen if len(rows := _of_kind(one[label], kind))]
+        for label in seen[0]
+        for kind in KINDS
+    }
+
+
+def rows_of(world: str, judged: dict[tuple[str, str], list[dict[str, float]]]) -> list[dict[str, Any]]:
+    """One row per predictor and kind of visit that came up."""
+    return [
+        {
+            "world": world,
+            "predictor": label,
+            "groups": kind,
+            "seeds": len(found),
+            **{name: figures.mean(np.array([each[name] for each in found])) for name in FIGURES},
+        }
+        for (label, kind), found in judged.items()
+        if found
+    ]
+
+
+def targets_of(world: str, judged: dict[tuple[str, str], list[dict[str, float]]]) -> list[dict[str, Any]]:
+    """EnvSched ahead of every rival, outside the paired interval: in rank, and in log loss (lead = rival's - own)."""
     out = []
-    for label in seen[0]:
-        for kind in ("first visits", "revisits"):
-            judged = [judge(r) for one in seen if len(r := _of_kind(one[label], kind))]
-            row: dict[str, Any] = {"world": world, "predictor": label, "groups": kind, "seeds": len(judged)}
-            if judged:
-                row |= {name: figures.mean(np.array([each[name] for each in judged])) for name in FIGURES}
-                out.append(row)
+    for (label, kind), theirs in judged.items():
+        ours = judged.get(("envsched", kind), [])
+        if label not in RIVALS or not ours:
+            continue
+        for name, sign in (("rank", 1.0), ("log_loss", -1.0)):
+            lead = figures.mean(np.array([sign * (a[name] - b[name]) for a, b in zip(ours, theirs, strict=True)]))
+            out.append(target(f"{world}, {kind}: {name} ahead of {label}", lead, 0.0, lead.low > 0))
     return out
 
 
@@ -122,15 +149,19 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="4 seeds")
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
     options = parser.parse_args(given)
-    rows = []
+    rows, targets = [], []
     for world in list(SPECS) if options.world == "all" else options.world.split(","):
         seen = []
         for seed in range(min(options.seeds, 4) if options.quick else options.seeds):
             print(f"{world}: seed {seed}", file=sys.stderr)
             steps = SPECS[world].steps
             seen.append(watch(make(world, seed), options.predictors.split(","), options.picker, steps))
-        rows += table_of(world, seen)
-    publish("scheduling.predictor", [flat(row) for row in rows] if options.json else rows, [], as_json=options.json)
+        judged = judged_of(seen)
+        rows += rows_of(world, judged)
+        targets += targets_of(world, judged)
+    publish(
+        "scheduling.predictor", [flat(row) for row in rows] if options.json else rows, targets, as_json=options.json
+    )
 
 
 def _foreign(result: GroupResult) -> GroupResult:

@@ -83,31 +83,32 @@ def targets(spec: Spec, runs: Runs, steps: int) -> list[Row]:
     ours, out = read[OURS], []
     if spec.structured:
         found = estimates(read, OURS)
-        out.append(_target(f"{spec.name}: share of uniform's {axis}", found["steps"], 0.5, low_is_good=True))
+        out.append(_reached(f"{spec.name}: share of uniform's {axis}", found["steps"], 0.5, low_is_good=True))
         if "share" in found:
-            out.append(_target(f"{spec.name}: share of the oracle's gain", found["share"], 0.85))
+            out.append(_reached(f"{spec.name}: share of the oracle's gain", found["share"], 0.85))
     else:
         change = figures.mean(ours.final / read["uniform"].final)
-        out.append(_target(f"{spec.name}: final score against uniform's", change, 0.98))
+        out.append(_reached(f"{spec.name}: final score against uniform's", change, 0.98))
     rivals = [label for label in runs if label.partition(":")[0] not in NOT_RIVALS]
     for label in rivals:
         lead = figures.mean(ours.area - read[label].area)
         met = lead.low > 0 if spec.structured else lead.high >= 0
         name = f"{spec.name}: area ahead of {label}" if spec.structured else f"{spec.name}: area not behind {label}"
-        out.append(_row(name, lead, 0.0, met))
+        out.append(target(name, lead, 0.0, met))
     return out
 
 
-def _target(name: str, found: Estimate, target: float, *, low_is_good: bool = False) -> Row:
-    return _row(name, found, target, found.value <= target if low_is_good else found.value >= target)
+def _reached(name: str, found: Estimate, wanted: float, *, low_is_good: bool = False) -> Row:
+    return target(name, found, wanted, found.value <= wanted if low_is_good else found.value >= wanted)
 
 
-def _row(name: str, found: Estimate, target: float, met: bool) -> Row:
+def target(name: str, found: Estimate, wanted: float, met: bool) -> Row:
+    """A target in the shape that all benchmarks share; not measured where its value is no number."""
     return {
         "name": name,
         "value": found.value,
         "low": found.low,
         "high": found.high,
-        "target": target,
+        "target": wanted,
         "met": met if np.isfinite(found.value) else None,
     }

@@ -82,10 +82,23 @@ def test_the_command_prints_both_kinds_of_visit(
     monkeypatch.setattr(predictor, "SPECS", {"base": small})
     monkeypatch.setattr(predictor, "make", lambda name, seed: build_world(small, seed))
     predictor.main(["--seeds", "2", "--json"])
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    shown = json.loads(capsys.readouterr().out)
+    rows = shown["rows"]
     assert [(row["predictor"], row["groups"]) for row in rows][:2] == [
         ("constant", "first visits"),
         ("constant", "revisits"),
     ]
     assert len(rows) == 2 * len(predictor.PREDICTORS)
     assert all(row["log_loss_low"] <= row["log_loss"] <= row["log_loss_high"] for row in rows)
+    names = [row["name"] for row in shown["targets"]]
+    assert "base, first visits: rank ahead of vip" in names
+    assert len(names) == 2 * 2 * len(predictor.RIVALS)
+
+
+def test_being_ahead_means_outside_the_interval() -> None:
+    own = [{"rank": r, "log_loss": 0.3} for r in (0.5, 0.6, 0.7)]
+    behind = [{"rank": r - 0.1, "log_loss": 0.4} for r in (0.5, 0.6, 0.7)]
+    level = [{"rank": 1.2 - r, "log_loss": 0.3} for r in (0.5, 0.6, 0.7)]
+    kind = "first visits"
+    found = predictor.targets_of("base", {("envsched", kind): own, ("vip", kind): behind, ("constant", kind): level})
+    assert [row["met"] for row in found] == [True, True, False, False]

@@ -6,6 +6,8 @@ seen by every row through it. Attention follows the path to the root, so values 
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,10 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sortie.models.attention import grouped_attention
+from sortie.training.attention import plan_of, planned_attention
 
 MIN_SHARED = 8
 """Tokens below which a shared segment costs more in calls than it saves in products."""
+
+PIECE = 256
+"""Tokens beyond which a segment's attention to itself is computed in pieces, since half of it is masked."""
 
 Tokens = NDArray[np.int64]
 
@@ -50,10 +55,24 @@ class Pack:
         """Each token's position in its rows."""
         return torch.cat([torch.arange(s.depth, s.depth + len(s.tokens)) for s in self.segments])
 
+    @property
+    def starts(self) -> list[int]:
+        """Place of each segment's first token, and behind them the number of tokens."""
+        return np.cumsum([0, *(len(s.tokens) for s in self.segments)]).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def ends(self) -> list[int]:
+        """Where everything below each segment ends: segments lie in depth-first order."""
+        last = list(range(len(self.segments)))
+        for i, segment in enumerate(self.segments):
+            for above in segment.path:
+                last[above] = i
+        return [self.starts[i + 1] for i in last]
+
     def places(self, row: int) -> Tokens:
         """Index in the pack of each of a row's tokens."""
-        starts = np.cumsum([0, *(len(s.tokens) for s in self.segments)])
-        return np.concatenate([np.arange(starts[s], starts[s] + len(self.segments[s].tokens)) for s in self.rows[row]])
+        spans = ((self.starts[i], len(self.segments[i].tokens)) for i in self.rows[row])
+        return np.concatenate([np.arange(start, start + length) for start, length in spans])
 
 
 def packs_of(rows: Sequence[Tokens], pack_tokens: int) -> list[Pack]:
@@ -110,17 +129,14 @@ class TrieAttend:
     """Attention over a pack: each token sees its own segment causally and everything above it."""
 
     def __init__(self, pack: Pack, device: torch.device) -> None:
-        self.paths = [(*s.path, i) for i, s in enumerate(pack.segments)]
-        self.lengths = [len(s.tokens) for s in pack.segments]
-        self.masks = [
-            torch.ones(len(s.tokens), s.depth + len(s.tokens), dtype=torch.bool, device=device).tril(s.depth)
-            for s in pack.segments
-        ]
+        starts, lengths, ends = [], [], []
+        for start, segment, end in zip(pack.starts[:-1], pack.segments, pack.ends, strict=True):
+            cuts = np.linspace(0, len(segment.tokens), math.ceil(len(segment.tokens) / PIECE) + 1).astype(int).tolist()
+            for cut, following in itertools.pairwise(cuts):
+                starts.append(start + cut)
+                lengths.append(following - cut)
+                ends.append(end)
+        self.plan = plan_of(starts, lengths, ends, device)
 
     def __call__(self, layer: int, q_TNH: Tensor, k_TKH: Tensor, v_TKH: Tensor) -> Tensor:
-        keys, values = k_TKH.split(self.lengths), v_TKH.split(self.lengths)
-        out = []
-        for q, path, mask in zip(q_TNH.split(self.lengths), self.paths, self.masks, strict=True):
-            k, v = torch.cat([keys[i] for i in path]), torch.cat([values[i] for i in path])
-            out.append(grouped_attention(q, k, v, mask))
-        return torch.cat(out)
+        return planned_attention(q_TNH, k_TKH, v_TKH, self.plan)

@@ -27,7 +27,7 @@ class TrainerConfig(Config):
 
     pack_tokens: int = Field(2048, ge=64)
     """Most distinct tokens in one forward-backward pass, unless one row alone is longer. Bounds activation memory."""
-    logit_chunk: int = Field(512, ge=1)
+    logit_chunk: int = Field(128, ge=1)
     """Positions whose logits exist at once."""
     remat: bool = False
     """Recompute activations in the backward pass: a third more work, a fraction of the memory."""

@@ -1,7 +1,8 @@
 """Log-probabilities of chosen tokens, without ever holding all logits.
 
-Logits exist for one chunk of C positions at a time, [V, C]: products of this shape run faster on CPUs than [C, V] (see
-`decoder.product`). The backward pass computes them again from the hidden states.
+Logits exist for one chunk of C positions at a time. A loss looks at each logprob by itself, so its derivative by the
+hidden state is known up to one factor while the chunk's probabilities are at hand: it is computed there and then, and
+the backward pass multiplies it with the factor instead of computing logits again.
 """
 
 from __future__ import annotations
@@ -25,25 +26,28 @@ class _ChosenLogprobs(torch.autograd.Function):
     def forward(
         ctx: Any, hidden_PD: Tensor, head_VD: Tensor, targets_P: Tensor, temperature: float, chunk: int
     ) -> Tensor:
-        parts, norms = [], []
-        for h, t in zip(hidden_PD.split(chunk), targets_P.split(chunk), strict=True):
-            logits_VC = torch.mm(head_VD, h.T).float().div_(temperature)
-            norm = logits_VC.logsumexp(dim=0)
-            parts.append(logits_VC.gather(0, t.unsqueeze(0)).squeeze(0) - norm)
-            norms.append(norm)
-        ctx.save_for_backward(hidden_PD, head_VD, targets_P, torch.cat(norms))
-        ctx.temperature, ctx.chunk = temperature, chunk
-        return torch.cat(parts)
+        logprobs_P = hidden_PD.new_empty(len(hidden_PD), dtype=torch.float32)
+        slopes_PD = torch.empty_like(hidden_PD) if ctx.needs_input_grad[0] else None
+        buffer_CV = hidden_PD.new_empty(min(chunk, len(hidden_PD)), len(head_VD))
+        for start in range(0, len(hidden_PD), chunk):
+            part = slice(start, start + chunk)
+            hidden_CD, targets_C = hidden_PD[part], targets_P[part]
+            logits_CV = torch.mm(hidden_CD, head_VD.T, out=buffer_CV[: len(hidden_CD)])
+            if temperature != 1:
+                logits_CV.div_(temperature)
+            at = torch.arange(len(hidden_CD), device=targets_P.device), targets_C
+            chosen_C = logits_CV[at].float()
+            peaks_C1 = logits_CV.amax(1, keepdim=True)
+            shares_CV = logits_CV.sub_(peaks_C1).exp_()
+            sums_C = shares_CV.sum(1, dtype=torch.float32)
+            logprobs_P[part] = chosen_C - peaks_C1.squeeze(1).float() - sums_C.log()
+            if slopes_PD is not None:  # d log p(t) / d logits = onehot(t) - softmax
+                shares_CV[at] = (shares_CV[at].float() - sums_C).to(shares_CV.dtype)
+                slopes_PD[part] = torch.mm(shares_CV, head_VD) / (-temperature * sums_C.unsqueeze(1))
+        ctx.save_for_backward(slopes_PD)
+        return logprobs_P
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
-        hidden_PD, head_VD, targets_P, norms_P = ctx.saved_tensors
-        out = []
-        pieces = (x.split(ctx.chunk) for x in (hidden_PD, targets_P, norms_P, grads[0]))
-        for h, t, norm, g in zip(*pieces, strict=True):
-            # d log p(t) / d logits = onehot(t) - softmax
-            shares_VC = torch.mm(head_VD, h.T).float().div_(ctx.temperature).sub_(norm).exp_().neg_()
-            shares_VC[t, torch.arange(len(t), device=t.device)] += 1
-            shares_VC.mul_(g / ctx.temperature)
-            out.append(torch.mm(shares_VC.T.to(head_VD.dtype), head_VD))
-        return torch.cat(out), None, None, None, None
+        (slopes_PD,) = ctx.saved_tensors
+        return grads[0].unsqueeze(1).to(slopes_PD.dtype) * slopes_PD, None, None, None, None

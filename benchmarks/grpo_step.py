@@ -7,7 +7,7 @@ are printed, and the run fails if they differ by more than 5%.
 
 Not equal: Sortie's side is the loop of `sortie train` and also journals every rollout, writes a checkpoint each step
 and checks its canaries, where TRL logs and saves nothing. Sortie trains on the sampler's own logprobs; TRL, with one
-inner iteration, takes the ratio to be 1. TRL also runs with its best precision: whichever of those tried is fastest.
+inner iteration, takes the ratio to be 1. TRL also runs with its best precision, which a trial in the same run finds.
 The prompts are single-turn because TRL's tools need a chat template with tool calls, which SmolLM2's has not; so
 nothing but the prompt is shared between siblings, the case that suits Sortie least.
 
@@ -16,6 +16,7 @@ nothing but the prompt is shared between siblings, the case that suits Sortie le
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -33,6 +34,8 @@ TRL = ("trl==1.16.0", "peft==0.21.2", "transformers==5.24.0")
 SPEEDUP = 4.0
 TOLERANCE = 0.05
 """How far the work of two contestants may be apart."""
+MISMATCH = 1e-3
+"""How far logprobs of sampler and trainer may be apart in fp32."""
 WORK = ("prompt_tokens", "sampled_tokens", "trained_tokens")
 SORTIE = {"sortie bf16": "bfloat16", "sortie fp32": "float32"}
 """Our contestants and their dtype."""
@@ -52,24 +55,38 @@ class Setting:
 
 
 SMALL, BIG = Setting(1, 8, 32), Setting(4, 8, 64)
-FULL = {"repeats": 5, "settings": (SMALL, BIG), "precisions": ("bf16", "bf16-plain", "autocast", "fp32")}
-QUICK = {"repeats": 2, "settings": (SMALL,), "precisions": ("bf16", "bf16-plain", "fp32")}
+FULL = {"repeats": 3, "settings": (SMALL, BIG), "precisions": ("bf16", "bf16-plain", "autocast", "fp32")}
+QUICK = {"repeats": 3, "settings": (SMALL,), "precisions": ("bf16", "bf16-plain")}
 
 
-def contestants(setting: Setting, precisions: Sequence[str], model: Path, scratch: Path) -> dict[str, Worker]:
-    """All of one setting, not started yet."""
-    shared = {**asdict(setting), "model": str(model)}
-    workers = {}
-    for name, dtype in SORTIE.items():
-        own = {"dtype": dtype, "scratch": str(scratch), "name": f"{dtype}-{setting.prompts}"}
-        workers[name] = Worker(name, "benchmarks.rivals.sortie_grpo", shared | own)
-    python = venv("trl", TRL)
-    for precision in precisions:
-        own = {"precision": precision, "scratch": str(scratch / "trl")}
-        workers[f"trl {precision}"] = Worker(
-            f"trl {precision}", "benchmarks.rivals.trl_grpo", shared | own, python=python
-        )
-    return workers
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One setting, and where its contestants read and write."""
+
+    setting: Setting
+    model: Path
+    scratch: Path
+
+    def sortie(self, name: str) -> Worker:
+        own = {"dtype": SORTIE[name], "scratch": str(self.scratch), "name": SORTIE[name]}
+        return Worker(name, "benchmarks.rivals.sortie_grpo", self._shared | own)
+
+    def trl(self, precision: str) -> Worker:
+        own = {"precision": precision, "scratch": str(self.scratch / "trl")}
+        return Worker(f"trl {precision}", "benchmarks.rivals.trl_grpo", self._shared | own, python=venv("trl", TRL))
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        return {**asdict(self.setting), "model": str(self.model)}
+
+    def fastest_precision(self, precisions: Sequence[str]) -> str:
+        """The precision in which TRL is fastest: each alone, the quicker of two steps after one to warm up."""
+        took = {}
+        for precision in precisions:
+            with quiet_machine(), self.trl(precision) as worker:
+                took[precision] = min(seconds([worker.ask(do="step") for _ in range(3)]))
+        print("trial, s/step:", {name: round(s, 2) for name, s in took.items()}, file=sys.stderr)
+        return min(took, key=lambda name: took[name])
 
 
 def check_equal_work(answers: Mapping[str, Sequence[Answer]]) -> None:
@@ -78,6 +95,16 @@ def check_equal_work(answers: Mapping[str, Sequence[Answer]]) -> None:
         counts = {name: answer[what] for name, given in answers.items() for answer in given}
         if max(counts.values()) > (1 + TOLERANCE) * min(counts.values()):
             raise RivalError(f"not the same work: {what} are {counts}")
+
+
+def check_exact(answers: Sequence[Answer]) -> None:
+    """Raises: RivalError if engine and trainer of our fp32 side do not give the same logprobs: a step that is fast and
+    wrong counts for nothing."""
+    worst = max(answer["mismatch_max"] for answer in answers)
+    if worst > MISMATCH:
+        raise RivalError(
+            f"sampler and trainer disagree by up to {worst:.2g} in a logprob in fp32, more than {MISMATCH}"
+        )
 
 
 def row(setting: Setting, name: str, loaded_mib: float, answers: Sequence[Answer]) -> dict[str, Any]:
@@ -91,6 +118,7 @@ def row(setting: Setting, name: str, loaded_mib: float, answers: Sequence[Answer
         "high": took["high"],
         "rollout s": last.get("rollout_s", ""),
         "train s": last.get("train_s", ""),
+        "ratio": last.get("ratio", ""),
         **{what.replace("_", " "): last[what] for what in WORK},
         "peak MiB": round(max(answer["peak_mib"] for answer in answers)),
         "loaded MiB": round(loaded_mib),
@@ -113,11 +141,14 @@ def measure(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows and targets of one setting."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        bench = Bench(setting, model, Path(scratch))
+        best = bench.fastest_precision(size["precisions"])
         with quiet_machine():
-            made = contestants(setting, size["precisions"], model, Path(scratch))
-            workers = {name: stack.enter_context(worker) for name, worker in made.items()}
+            made = [*map(bench.sortie, SORTIE), *map(bench.trl, dict.fromkeys((best, "fp32")))]
+            workers = {worker.name: stack.enter_context(worker) for worker in made}
         answers = rounds(workers, {name: {"do": "step"} for name in workers}, size["repeats"])
         check_equal_work(answers)
+        check_exact(answers["sortie fp32"])
         rows = [row(setting, name, worker.ready["loaded_mib"], answers[name]) for name, worker in workers.items()]
     return rows, targets_of(setting, answers)
 

@@ -55,7 +55,7 @@ class Size:
     checkpointing: tuple[bool, ...]
 
 
-FULL = Size(4, 3, ("bf16", "bf16-all", "autocast", "fp32"), (1, 2, 4, 8), (False, True))
+FULL = Size(4, 2, ("bf16", "bf16-all", "autocast", "fp32"), (1, 2, 4, 8), (False, True))
 QUICK = Size(1, 2, ("bf16", "fp32"), (2, 4), (False,))
 
 

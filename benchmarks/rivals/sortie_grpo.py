@@ -99,9 +99,9 @@ async def step(run: Run) -> dict[str, Any]:
         "sampled_tokens": sum(len(n.token_ids) for n in nodes if n.kind == "sampled"),
         "trained_tokens": metrics["trainable_tokens"],
         "prefilled_tokens": run.session.engine.metrics()["prefilled_tokens"] - before,
-        "rewards": sorted(round(r.trajectory.reward or 0.0, 4) for r in run.folder.trajectories(run.step))[:2],
         "grad_norm": metrics["grad_norm"],
         "ratio": metrics["train/ratio"],
+        "mismatch_max": metrics["train/mismatch_max"],
         "peak_mib": peak_mib(),
     }
 

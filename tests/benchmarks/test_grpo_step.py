@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.grpo_step import SMALL, check_equal_work, row, targets_of
+from benchmarks.grpo_step import SMALL, check_equal_work, check_exact, row, targets_of
 from benchmarks.rivals.sortie_grpo import environment, run_config
 from benchmarks.rivals.venv import RivalError
 from benchmarks.rivals.words import PROMPTS, vowel_share
@@ -30,6 +30,12 @@ def test_work_that_differs_by_more_than_a_twentieth_ends_the_run() -> None:
     check_equal_work({"a": [DONE], "b": [DONE | {"prompt_tokens": 415}]})
     with pytest.raises(RivalError, match="not the same work: sampled_tokens"):
         check_equal_work({"a": [DONE], "b": [DONE | {"sampled_tokens": 240}]})
+
+
+def test_a_step_whose_sampler_and_trainer_disagree_counts_for_nothing() -> None:
+    check_exact([{"mismatch_max": 3e-5}])
+    with pytest.raises(RivalError, match="disagree by up to 17 in a logprob"):
+        check_exact([{"mismatch_max": 3e-5}, {"mismatch_max": 17.0}])
 
 
 def test_our_bf16_is_held_against_the_rivals_fastest_precision() -> None:

@@ -1,19 +1,20 @@
 """Rollouts per second of a fixed agent pattern: Sortie's embedded engine against vLLM behind the same agents.
 
 The pattern: groups of 8 on one prompt of 200 tokens, three turns of 40 drawn tokens, 60 tokens of observation after
-each but the last, given after a tool latency of 0 or 50 ms. All groups run at once. Equal for both: SmolLM2-135M
-in bfloat16 (Sortie also in float32), the machine's cores, RolloutEngine, agent, tasks and token ids in and out; the
-same active adapter; temperature 1 with logprobs; turns that never end early; at most 64 rows at a time; prefix caches
-on, 1 GiB of KV each; prompts that are new in every repeat, so that only a pattern's own tokens are found again.
+each but the last, given after a tool latency of 0 or 50 ms. All groups run at once. Equal for both: SmolLM2-135M in
+bfloat16 (Sortie also in float32), the machine's cores, RolloutEngine, agent, tasks and token ids in and out; the same
+active adapter; temperature 1 with logprobs; turns that never end early; at most 64 rows at a time; prefix caches on,
+1 GiB of KV each; prompts that are new in every repeat, so that only a pattern's own tokens are found again.
 
-Not equal: Sortie samples in this process, vLLM through CompletionServer and HTTP, without a seed (a keyed draw costs it
-a generator per row). Tokens drawn differ, so an observation after a turn that happens to end with the end-of-turn token
-is one token shorter. `vllm, merged` stands for a user who merges the adapter into vLLM's weights after every step: a
-server of the base model, without the time that merging and loading take.
+Not equal: Sortie samples in this process, vLLM through CompletionServer and HTTP, without a seed (vLLM 0.32's CPU
+build dies of one when it computes a prompt in pieces). Tokens drawn differ, so an observation after a turn that
+happens to end with the end-of-turn token is one token shorter. `vllm, merged` stands for a user who merges the
+adapter into vLLM's weights after every step: a server of the base model, without the time that merging and loading
+take.
 
 `distinct` is what a perfect prefix cache computes for prompts: their tokens, each distinct prefix once, less what was
-computed while drawing. `prefilled` is what was computed: the engine's own counter, and for vLLM its prompt tokens less
-those it found in its cache. `work` is prompt and drawn tokens of a side over Sortie's in bfloat16.
+computed while drawing. `prefilled` is what was computed: the engine's own counter, and for vLLM its prompt tokens
+less those it found in its cache. `work` is prompt and drawn tokens of a side over Sortie's in bfloat16.
 """
 
 from __future__ import annotations
@@ -131,12 +132,12 @@ def check(name: str, trajectory: Trajectory) -> None:
         )
 
 
-async def open_sides(stack: AsyncExitStack, folder: Path, renderer: Endless) -> list[Side]:
+async def open_sides(stack: AsyncExitStack, folder: Path, renderer: Endless, dtypes: Mapping[str, str]) -> list[Side]:
     """Everyone loaded, with the same adapter; vLLM is left out, with a line that says why, where it cannot be had."""
     scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     make_adapter(folder, scratch / "adapter")
     sides = []
-    for name, dtype in ((OURS, "bfloat16"), ("sortie fp32", "float32")):
+    for name, dtype in dtypes.items():
         decoder = place(folder, dtype=dtype)
         engine = await stack.enter_async_context(EmbeddedEngine(decoder))
         lora = read_adapter(scratch / "adapter", decoder.config)
@@ -162,13 +163,15 @@ def _counter(engine: EmbeddedEngine) -> Callable[[], float]:
 async def measure(
     sides: Sequence[Side], renderer: Endless, *, groups: int, latency_s: float, repeats: int
 ) -> dict[str, list[Round]]:
-    """Sides take turns; a first round of one group warms up and is not counted."""
+    """Sides take turns; at the first latency a round of one group warms up and is not counted."""
     rounds: dict[str, list[Round]] = {side.name: [] for side in sides}
-    for repeat in range(-1, repeats):
+    for repeat in range(-1 if latency_s == LATENCIES_S[0] else 0, repeats):
         with turns.quiet_machine():
             for side in sides:
                 size = groups if repeat >= 0 else 1
                 done = await one_round(side, renderer, groups=size, latency_s=latency_s, repeat=repeat)
+                what = f"round {repeat + 1}" if repeat >= 0 else "warm-up"
+                print(f"{1000 * latency_s:g} ms, {what}, {side.name}: {done.seconds:.1f} s", file=sys.stderr)
                 if repeat >= 0:
                     rounds[side.name].append(done)
     return rounds
@@ -219,13 +222,15 @@ def _seconds(rounds: Sequence[Round]) -> list[float]:
     return [done.seconds for done in rounds]
 
 
-async def compare(groups: int, repeats: int) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
+async def compare(
+    groups: int, repeats: int, dtypes: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
     """Rows and targets."""
     folder = models.resolve(MODEL)
     renderer = Endless(renderer_for(folder))
     rounds: dict[float, dict[str, list[Round]]] = {}
     async with AsyncExitStack() as stack:
-        sides = await open_sides(stack, folder, renderer)
+        sides = await open_sides(stack, folder, renderer, dtypes)
         for latency_s in LATENCIES_S:
             rounds[latency_s] = await measure(sides, renderer, groups=groups, latency_s=latency_s, repeats=repeats)
     rows = [
@@ -237,9 +242,10 @@ async def compare(groups: int, repeats: int) -> tuple[list[dict[str, Any]], list
 
 
 def main() -> None:
-    """8 groups and 3 repeats; quick: 4 groups and 1 repeat."""
+    """4 groups and 3 repeats; quick: 2 groups and 1 repeat, without float32."""
     options = arguments(__doc__ or "")
-    rows, targets = asyncio.run(compare(*((4, 1) if options.quick else (8, 3))))
+    dtypes = {OURS: "bfloat16"} if options.quick else {OURS: "bfloat16", "sortie fp32": "float32"}
+    rows, targets = asyncio.run(compare(*((2, 1) if options.quick else (4, 3)), dtypes))
     publish("agents", rows, targets, as_json=options.json)
 
 

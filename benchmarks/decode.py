@@ -1,16 +1,15 @@
 """Tokens drawn per second: Sortie's embedded engine against vLLM's CPU build and transformers' `generate`.
 
 Equal for all: SmolLM2-135M-Instruct, the machine's cores, prompts of 16 random tokens that nobody has seen before (so
-no prefix cache helps), temperature 1 over the whole vocabulary, a logprob for every drawn token, no early end, the same
-number of tokens in every row, bfloat16 (Sortie also in float32), and with `adapter on` the same adapter: rank 16, all
-seven projections, B not zero. `decode_per_s` leaves the prompts out: rows x (tokens - 1) over the seconds that a call
-for `tokens` takes longer than a call for one token. `whole_per_s` is rows x tokens over the whole call.
+no prefix cache helps), temperature 1 over the whole vocabulary, a logprob for every drawn token, no early end, the
+same number of tokens in every row, bfloat16 (Sortie also in float32), and with `adapter on` the same adapter: rank
+16, all seven projections, B not zero. `decode_per_s` leaves the prompts out: rows x (tokens - 1) over the seconds
+that a call for `tokens` takes longer than a call for one token. `whole_per_s` is rows x tokens over the whole call.
 
-Not equal: vLLM is asked over HTTP, all rows in one request, without a seed (a keyed draw costs it a generator per row;
-Sortie's draws are always keyed). `vllm, lora idle` is a server started with --enable-lora and asked for the base model.
-A user may instead merge the adapter into vLLM's weights after every step: that decodes at vLLM's speed without adapter,
-so hold Sortie's `adapter on` against `vllm` of `adapter off` for it. vLLM's servers are stopped (SIGSTOP) while others
-work.
+Not equal: vLLM is asked over HTTP, all rows in one request, without a seed; Sortie's draws are always keyed. `vllm,
+lora idle` is a server started with --enable-lora and asked for the base model. A user may instead merge the adapter
+into vLLM's weights after every step: that decodes at vLLM's speed without adapter, so hold Sortie's `adapter on`
+against `vllm` of `adapter off` for it. vLLM's servers are stopped (SIGSTOP) while others work.
 
 `floor` is the share of what memory allows: bytes of weights, adapter and KV of one step over the measured read
 bandwidth, divided by the step's time.
@@ -97,6 +96,8 @@ def measure(sides: Sequence[Side], rows: int, tokens: int, repeats: int) -> dict
                 length = tokens if repeat >= 0 else 2
                 first = side.ask(prompts(rows, f"first/{rows}/{repeat}"), 1)
                 whole = side.ask(prompts(rows, f"whole/{rows}/{repeat}"), length)
+                what = f"round {repeat + 1}" if repeat >= 0 else "warm-up"
+                print(f"{rows} rows, {what}, {side.name}, adapter {side.adapter}: {whole:.1f} s", file=sys.stderr)
                 if repeat >= 0:
                     times[side.name, side.adapter].whole.append(whole)
                     times[side.name, side.adapter].decode.append(whole - first)

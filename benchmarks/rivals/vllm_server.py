@@ -125,7 +125,7 @@ class VllmServer:
     def complete(self, prompts: Sequence[Sequence[int]], tokens: int, *, model: str = BASE) -> list[list[int]]:
         """Continue all prompts by exactly `tokens` tokens each, temperature 1, with the logprob of each drawn token.
 
-        The request has no seed: a keyed draw costs vLLM a generator per row. Raises: RivalError.
+        The request has no seed: this build dies of one when it computes a prompt in pieces. Raises: RivalError.
         """
         body = {
             "model": model,

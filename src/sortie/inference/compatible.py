@@ -123,8 +123,8 @@ class CompletionServer(Server):
     """Samples through /v1/completions with prompt ids; `renderer` is that of the same model in a local folder."""
 
     def __init__(self, model: str, renderer: Renderer, *, seeded: bool = True, **options: Any) -> None:
-        """`options` are those of Server. Without `seeded` the request's seed is not sent: the server draws as it likes,
-        which is faster where it makes a generator for every seed, as vLLM does."""
+        """`options` are those of Server. Without `seeded` the request's seed is not sent, and the server draws as it
+        likes: vLLM 0.32's CPU build dies of a seed when it computes a prompt in more than one piece."""
         super().__init__(model, **options)
         self.renderer = renderer
         self.seeded = seeded

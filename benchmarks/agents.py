@@ -230,7 +230,8 @@ async def compare(
     renderer = Endless(renderer_for(folder))
     rounds: dict[float, dict[str, list[Round]]] = {}
     async with AsyncExitStack() as stack:
-        sides = await open_sides(stack, folder, renderer, dtypes)
+        with turns.quiet_machine():
+            sides = await open_sides(stack, folder, renderer, dtypes)
         for latency_s in LATENCIES_S:
             rounds[latency_s] = await measure(sides, renderer, groups=groups, latency_s=latency_s, repeats=repeats)
     rows = [

@@ -150,7 +150,8 @@ def contestants(folder: Path) -> Iterator[list[Side]]:
         sides: list[Side] = []
         for opened in (_sortie, _transformers, _vllm):
             try:
-                sides += opened(stack, folder, adapter)
+                with turns.quiet_machine():
+                    sides += opened(stack, folder, adapter)
             except RivalError as error:
                 print(f"left out: {error}", file=sys.stderr)
         # A base row and an adapter row of one side lie apart: nobody's caches are warm from its own last turn.

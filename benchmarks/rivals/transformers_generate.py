@@ -39,7 +39,6 @@ def generate(model: Any, prompts: list[list[int]], tokens: int) -> dict[str, Any
             input_ids=ids_BT,
             attention_mask=torch.ones_like(ids_BT),
             generation_config=settings,
-            use_model_defaults=False,
         )
         logprobs_BT = torch.stack(
             [

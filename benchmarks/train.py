@@ -32,6 +32,8 @@ from benchmarks.rivals.worker import ROOT, Worker
 from sortie import models
 
 GROUP_SIZE = 8
+DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
+"""Of Sortie's base weights."""
 TEXTS = [ROOT / "docs" / "architecture.md", ROOT / "README.md"]
 """Where the tokens come from."""
 SPEEDUP, MEMORY = 2.0, 0.5
@@ -167,7 +169,7 @@ def row(name: str, loaded_mib: float, answers: Sequence[Answer], rows: int) -> d
 
 
 def compare(
-    label: str, ours: str, theirs: str, answers: Mapping[str, Sequence[Answer]], rows: Any
+    label: str, ours: str, theirs: str, answers: Mapping[str, Sequence[Answer]], rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The three targets of one pair."""
     by_name = {line["contestant"]: line for line in rows}
@@ -179,30 +181,28 @@ def compare(
     return lines
 
 
+def duel(files: Files, short: str, best: Trial, size: Size) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows and targets of Sortie in one dtype against PEFT's best; no more than these two are in memory."""
+    ours, theirs, count = f"sortie {short}", best.name, size.groups * GROUP_SIZE
+    common = {"path": str(files.rows), "rows": count}
+    with ExitStack() as stack:
+        workers = {ours: stack.enter_context(files.sortie(DTYPES[short]))}
+        workers[theirs] = stack.enter_context(files.peft(best.precision))
+        answers = rounds(workers, {ours: {"do": "step"} | common, theirs: best.order | common}, size.repeats)
+        rows = [row(name, worker.ready["loaded_mib"], answers[name], count) for name, worker in workers.items()]
+    check_equal_work(answers[ours][0], answers[theirs][0], short)
+    label = "bf16 against PEFT's fastest" if short == "bf16" else "fp32 against PEFT in fp32"
+    return rows, compare(label, ours, theirs, answers, rows)
+
+
 def measure(files: Files, size: Size) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows and targets."""
     prepare(files, size.groups)
     trials = try_out(files, size)
-    best, best_fp32 = fastest(trials, full_precision=False), fastest(trials, full_precision=True)
-    lean = [t for t in trials if t.checkpointing and t.precision == best.precision]
-    chosen = {t.name: t for t in (best, best_fp32, *lean)}
-    count = size.groups * GROUP_SIZE
-    common = {"path": str(files.rows), "rows": count}
-    with ExitStack() as stack:
-        workers = {f"sortie {short}": stack.enter_context(files.sortie(d)) for short, d in DTYPES.items()}
-        workers |= {name: stack.enter_context(files.peft(t.precision)) for name, t in chosen.items()}
-        asks = {n: common | (chosen[n].order if n in chosen else {"do": "step"}) for n in workers}
-        answers = rounds(workers, asks, size.repeats)
-        rows = [row(name, worker.ready["loaded_mib"], answers[name], count) for name, worker in workers.items()]
-    check_equal_work(answers["sortie fp32"][0], answers[best_fp32.name][0], "fp32")
-    check_equal_work(answers["sortie bf16"][0], answers[best.name][0], "bf16")
-    targets = compare("bf16 against PEFT's fastest", "sortie bf16", best.name, answers, rows)
-    targets += compare("fp32 against PEFT in fp32", "sortie fp32", best_fp32.name, answers, rows)
+    rows, targets = duel(files, "bf16", fastest(trials, full_precision=False), size)
+    more_rows, more_targets = duel(files, "fp32", fastest(trials, full_precision=True), size)
     tried = [{"contestant": f"trial: {t.name}", "trajectories/s": GROUP_SIZE / t.seconds} for t in trials]
-    return rows + [dict.fromkeys(rows[0], "") | line for line in tried], targets
-
-
-DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
+    return rows + more_rows + [dict.fromkeys(rows[0], "") | line for line in tried], targets + more_targets
 
 
 def main() -> None:

@@ -97,6 +97,10 @@ class Worker:
         return answer
 
     def _died(self) -> RivalError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
+        if self._process.returncode == -signal.SIGKILL:
+            return RivalError(f"{self.name} was killed, most likely because memory ran out")
         self._log.seek(0)
         lines = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
         return RivalError(f"{self.name} died: {lines[-1].strip() if lines else 'it said nothing'}")

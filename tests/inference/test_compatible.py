@@ -247,9 +247,7 @@ def completion(text: str, **fields: Any) -> Answer:
     return 200, {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
 
 
-async def complete(
-    backend: Backend, *answers: Answer, temperature: float = 1.0, stop_ids: tuple[int, ...] = ()
-) -> Any:
+async def complete(backend: Backend, *answers: Answer, temperature: float = 1.0, stop_ids: tuple[int, ...] = ()) -> Any:
     backend.answers = list(answers)
     client = CompletionServer("m", RENDERER, base_url=backend.url)
     try:

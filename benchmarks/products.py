@@ -1,44 +1,46 @@
 """How to write x W^T for the few rows of a decoding batch: three spellings of one product, in GFLOP/s.
 
-`rows` is x W^T as torch.nn.functional.linear computes it, `outputs` is W x^T, `parts` is W x^T over 3072 rows of W at a
-time. The decoder uses `outputs`, and `parts` for its head (models/decoder.py).
+`rows` is x W^T as torch.nn.functional.linear computes it, `outputs` is W x^T over 3072 rows of W at a time, `packed` is
+oneDNN's product over weights laid out in advance, where this machine has it. The choice is in models/linear.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product as product_of
 
 import torch
 from torch.nn import functional as F
 
 from benchmarks.report import arguments, interleaved, publish
-from sortie.models.decoder import HEAD_ROWS
+from sortie.models.linear import can_pack, product
 
 SHAPES = {"qkv": (960, 576), "gate_up": (3072, 576), "down": (576, 1536), "head": (49152, 576)}
 """Outputs and inputs of SmolLM2-135M's linear layers."""
+DTYPES = (torch.bfloat16, torch.float32)
+BATCHES = (1, 8, 32, 64)
 COLD_BYTES = 100_000_000
 """Weights that take turns, so that none is in the cache when its turn comes."""
 
 
-def works(outputs: int, inputs: int, rows: int) -> dict[str, Callable[[], object]]:
-    """The three spellings over weights that take turns."""
-    copies = max(1, COLD_BYTES // (4 * outputs * inputs))
-    weights = [torch.randn(outputs, inputs) for _ in range(copies)]
-    x = torch.randn(rows, inputs)
-    out = torch.empty(outputs, rows)
-
-    def in_parts(w: torch.Tensor) -> None:
-        for start in range(0, outputs, HEAD_ROWS):
-            torch.mm(w[start : start + HEAD_ROWS], x.T, out=out[start : start + HEAD_ROWS])
-
-    def each(product: Callable[[torch.Tensor], object]) -> Callable[[], object]:
-        return lambda: [product(w) for w in weights]
-
-    return {
-        "rows": each(lambda w: F.linear(x, w)),
-        "outputs": each(lambda w: torch.mm(w, x.T)),
-        "parts": each(in_parts),
+def works(outputs: int, inputs: int, rows: int, dtype: torch.dtype) -> dict[str, Callable[[], object]]:
+    """The spellings over weights that take turns."""
+    copies = copies_of(outputs, inputs, dtype)
+    weights = [torch.randn(outputs, inputs).to(dtype) for _ in range(copies)]
+    x = torch.randn(rows, inputs).to(dtype)
+    found: dict[str, Callable[[], object]] = {
+        "rows": lambda: [F.linear(x, w) for w in weights],
+        "outputs": lambda: [product(x, w) for w in weights],
     }
+    if can_pack(x.device):
+        packed = [torch.ops.mkldnn._reorder_linear_weight(w) for w in weights]
+        found["packed"] = lambda: [torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], "") for w in packed]
+    return found
+
+
+def copies_of(outputs: int, inputs: int, dtype: torch.dtype) -> int:
+    """How many weights of that shape are more than the cache holds."""
+    return max(1, COLD_BYTES // (dtype.itemsize * outputs * inputs))
 
 
 def main() -> None:
@@ -46,14 +48,11 @@ def main() -> None:
     options = arguments(__doc__ or "")
     rows = []
     with torch.inference_mode():
-        for name, (outputs, inputs) in SHAPES.items():
-            for batch in (8, 32, 64):
-                copies = max(1, COLD_BYTES // (4 * outputs * inputs))
-                seconds = interleaved(works(outputs, inputs, batch), repeats=7 if options.quick else 25)
-                gflops = {k: copies * 2e-9 * outputs * inputs * batch / s for k, s in seconds.items()}
-                rows.append(
-                    {"layer": name, "batch": batch, **gflops, "outputs/rows": gflops["outputs"] / gflops["rows"]}
-                )
+        for dtype, (name, (outputs, inputs)), batch in product_of(DTYPES, SHAPES.items(), BATCHES):
+            copies = copies_of(outputs, inputs, dtype)
+            seconds = interleaved(works(outputs, inputs, batch, dtype), repeats=3 if options.quick else 15)
+            gflops = {k: copies * 2e-9 * outputs * inputs * batch / s for k, s in seconds.items()}
+            rows.append({"dtype": str(dtype).removeprefix("torch."), "layer": name, "batch": batch, **gflops})
     publish("products", rows, [], as_json=options.json)
 
 

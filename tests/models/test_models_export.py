@@ -48,7 +48,7 @@ def our_logits(folder: Path, lora: Lora | None = None) -> torch.Tensor:
         return decoder.logits(decoder.forward(IDS, attend.positions_T, attend, lora.fuse() if lora else None))
 
 
-def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-5) -> None:
+def close(a: torch.Tensor, b: torch.Tensor, atol: float = 2e-5) -> None:
     # Relative too: the two sum in other orders, and fp32 logits of 4 are only good to some 1e-6 of themselves a layer.
     torch.testing.assert_close(a, b, rtol=1e-5, atol=atol)
 

@@ -20,10 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from sortie.core.errors import UsageError
 from sortie.models.config import DecoderConfig
+from sortie.models.linear import Linear
+from sortie.models.lora import FusedLora
 from sortie.models.rope import RotaryTable
-
-HEAD_ROWS = 3072
-"""Rows of the head multiplied at once while decoding."""
+from sortie.models.trainable import trainable_block
 
 
 class Attend(Protocol):
@@ -43,15 +43,17 @@ class Block:
     """Weights of one layer. Query, key and value are one matrix, as are gate and up: fewer, larger products."""
 
     input_norm: Tensor
-    qkv: Tensor
-    qkv_bias: Tensor | None
+    qkv: Linear
     qk_norm: Tensor | None
     """[N + K, H]: per-head norm weights of queries, then keys (Qwen3)."""
-    o: Tensor
-    o_bias: Tensor | None
+    o: Linear
     post_norm: Tensor
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Linear
+    down: Linear
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        return self.qkv, self.o, self.gate_up, self.down
 
 
 class Decoder:
@@ -63,6 +65,7 @@ class Decoder:
         self.blocks = blocks
         self.norm = norm
         self.head_VD = head
+        self._head = Linear(head)
         self.rotary = RotaryTable(config, embed.device)
 
     @classmethod
@@ -99,9 +102,17 @@ class Decoder:
     def parameters(self) -> int:
         """Number of weights; a tied head counts once, and so do norm weights that heads share."""
         tensors = [self.embed_VD, self.norm] + ([] if self.config.tied_head else [self.head_VD])
-        tensors += [t for b in self.blocks for t in (getattr(b, name) for name in Block.__slots__) if t is not None]
+        tensors += [
+            t for b in self.blocks for linear in b.linears for t in (linear.weight, linear.bias) if t is not None
+        ]
+        tensors += [t for b in self.blocks for t in (b.input_norm, b.qk_norm, b.post_norm) if t is not None]
         repeated = sum(b.qk_norm.numel() - 2 * self.config.head_dim for b in self.blocks if b.qk_norm is not None)
         return sum(t.numel() for t in tensors) - repeated
+
+    def pack(self) -> None:
+        """Lay the weights out for decoding, where that gains; called by whoever decodes."""
+        for linear in (self._head, *(linear for block in self.blocks for linear in block.linears)):
+            linear.pack()
 
     def forward(
         self,
@@ -115,62 +126,52 @@ class Decoder:
         """Hidden states after the final norm, [T, D]. With `remat`, activations are recomputed in the backward pass."""
         x_TD = F.embedding(token_ids_T, self.embed_VD)
         cos_T1H, sin_T1H = self.rotary(positions_T, x_TD.dtype)
+        block = self._trainable_block if torch.is_grad_enabled() else self._block
         for index in range(len(self.blocks)):
             if remat:
-                x_TD = checkpoint(self._block, index, x_TD, cos_T1H, sin_T1H, attend, delta, use_reentrant=False)
+                x_TD = checkpoint(block, index, x_TD, cos_T1H, sin_T1H, attend, delta, use_reentrant=False)
             else:
-                x_TD = self._block(index, x_TD, cos_T1H, sin_T1H, attend, delta)
+                x_TD = block(index, x_TD, cos_T1H, sin_T1H, attend, delta)
         return F.rms_norm(x_TD, (self.config.hidden,), self.norm, self.config.norm_eps)
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         """Unnormalised log-probabilities, [T, V]."""
-        if torch.is_grad_enabled():
-            return product(hidden_TD, self.head_VD)
-        # A vocabulary's worth of outputs is computed in parts: each part's factor then stays in the processor's cache.
-        logits_VT = hidden_TD.new_empty(len(self.head_VD), len(hidden_TD))
-        for start in range(0, len(self.head_VD), HEAD_ROWS):
-            end = start + HEAD_ROWS
-            torch.mm(self.head_VD[start:end], hidden_TD.T, out=logits_VT[start:end])
-        return logits_VT.T
+        return self._head(hidden_TD)
 
     def _block(
         self, index: int, x_TD: Tensor, cos_T1H: Tensor, sin_T1H: Tensor, attend: Attend, delta: Delta | None
     ) -> Tensor:
         c, w = self.config, self.blocks[index]
         h_TD = F.rms_norm(x_TD, (c.hidden,), w.input_norm, c.norm_eps)
-        qkv = _linear(h_TD, w.qkv, w.qkv_bias, index, "qkv", delta).reshape(-1, c.heads + 2 * c.kv_heads, c.head_dim)
+        qkv = _linear(h_TD, w.qkv, index, "qkv", delta).reshape(-1, c.heads + 2 * c.kv_heads, c.head_dim)
         qk, v_TKH = qkv.split([c.heads + c.kv_heads, c.kv_heads], dim=1)
         if w.qk_norm is not None:
             qk = F.rms_norm(qk, (c.head_dim,), None, c.norm_eps) * w.qk_norm
         q_TNH, k_TKH = rotate(qk, cos_T1H, sin_T1H).split([c.heads, c.kv_heads], dim=1)
         attended = attend(index, q_TNH, k_TKH, v_TKH).reshape(-1, c.heads * c.head_dim)
-        x_TD = x_TD + _linear(attended, w.o, w.o_bias, index, "o", delta)
+        x_TD = x_TD + _linear(attended, w.o, index, "o", delta)
         h_TD = F.rms_norm(x_TD, (c.hidden,), w.post_norm, c.norm_eps)
-        gate_TF, up_TF = _linear(h_TD, w.gate_up, None, index, "gate_up", delta).chunk(2, dim=1)
-        return x_TD + _linear(F.silu(gate_TF) * up_TF, w.down, None, index, "down", delta)
+        gate_TF, up_TF = _linear(h_TD, w.gate_up, index, "gate_up", delta).chunk(2, dim=1)
+        return x_TD + _linear(F.silu(gate_TF) * up_TF, w.down, index, "down", delta)
+
+    def _trainable_block(
+        self, index: int, x_TD: Tensor, cos_T1H: Tensor, sin_T1H: Tensor, attend: Attend, delta: Delta | None
+    ) -> Tensor:
+        if delta is not None and not isinstance(delta, FusedLora):
+            raise TypeError(f"a pass with gradients trains one adapter, not a {type(delta).__name__}")
+        return trainable_block(self.config, self.blocks[index], index, x_TD, cos_T1H, sin_T1H, attend, delta)
 
 
 def rotate(x: Tensor, cos_T1H: Tensor, sin_T1H: Tensor) -> Tensor:
-    """Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34), the two halves of a head as the pairs."""
-    left, right = x.chunk(2, dim=-1)
-    return x * cos_T1H + torch.cat((-right, left), dim=-1) * sin_T1H
+    """Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34), the two halves of a head as the pairs.
 
-
-def product(x_TD: Tensor, weight: Tensor) -> Tensor:
-    """x weight^T, [T, outputs], laid out by output: for decoding.
-
-    The CPU libraries compute weight x^T faster than x weight^T for the few rows of a decoding batch, since what they
-    pack for each block is then the small factor (`python -m benchmarks.products`). For the many rows of a training pack
-    it is the other way round, since whatever follows must undo the layout.
+    `sin_T1H` is negative in its first half, so that swapping the halves is all that is left of the rotation.
     """
-    return torch.mm(weight, x_TD.T).T
+    return torch.addcmul(x * cos_T1H, x.roll(x.shape[-1] // 2, dims=-1), sin_T1H)
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, layer: int, name: str, delta: Delta | None) -> Tensor:
-    if torch.is_grad_enabled():
-        y = F.linear(x, weight, bias)
-    else:
-        y = product(x, weight) if bias is None else product(x, weight).add_(bias)
+def _linear(x: Tensor, linear: Linear, layer: int, name: str, delta: Delta | None) -> Tensor:
+    y = linear(x)
     return y if delta is None else delta(layer, name, x, y)
 
 
@@ -204,12 +205,13 @@ def _take_block(take: _Taker, prefix: str, c: DecoderConfig) -> Block:
         qk_norm = torch.cat([q_norm.expand(c.heads, -1), k_norm.expand(c.kv_heads, -1)])
     return Block(
         input_norm=take(prefix + "input_layernorm.weight"),
-        qkv=torch.cat([take(f"{attn}{p}_proj.weight") for p in "qkv"]),
-        qkv_bias=torch.cat([b for b in biases if b is not None]) if biases[0] is not None else None,
+        qkv=Linear(
+            torch.cat([take(f"{attn}{p}_proj.weight") for p in "qkv"]),
+            torch.cat([b for b in biases if b is not None]) if biases[0] is not None else None,
+        ),
         qk_norm=qk_norm,
-        o=take(attn + "o_proj.weight"),
-        o_bias=take.maybe(attn + "o_proj.bias"),
+        o=Linear(take(attn + "o_proj.weight"), take.maybe(attn + "o_proj.bias")),
         post_norm=take(prefix + "post_attention_layernorm.weight"),
-        gate_up=torch.cat([take(f"{mlp}{p}_proj.weight") for p in ("gate", "up")]),
-        down=take(mlp + "down_proj.weight"),
+        gate_up=Linear(torch.cat([take(f"{mlp}{p}_proj.weight") for p in ("gate", "up")])),
+        down=Linear(take(mlp + "down_proj.weight")),
     )

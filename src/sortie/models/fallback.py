@@ -138,6 +138,9 @@ class TransformersDecoder(Decoder):
             _CALL.reset(token)
         return hidden[0]
 
+    def pack(self) -> None:
+        """Nothing: the layers are transformers' own."""
+
     def logits(self, hidden_TD: Tensor) -> Tensor:
         """Unnormalised log-probabilities, [T, V]."""
         out: Tensor = self.head(inputs_embeds=hidden_TD[None], use_cache=False).logits

@@ -11,7 +11,7 @@ from sortie.models.config import DecoderConfig
 
 
 class RotaryTable:
-    """Looks up cos and sin, [T, 1, H], for positions [T]."""
+    """Looks up cos and sin, [T, 1, H], for positions [T]; sin is negative in its first half, as `rotate` wants it."""
 
     def __init__(self, config: DecoderConfig, device: torch.device) -> None:
         self.frequencies = frequencies(config).to(device)
@@ -30,6 +30,7 @@ class RotaryTable:
             angles = torch.outer(steps, self.frequencies)
             angles = torch.cat((angles, angles), dim=-1).unsqueeze(1)
             self.cos, self.sin = angles.cos(), angles.sin()
+            self.sin[..., : self.sin.shape[-1] // 2].neg_()
 
 
 def frequencies(config: DecoderConfig) -> Tensor:

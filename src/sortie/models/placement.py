@@ -12,6 +12,7 @@ import torch
 from sortie.core.errors import ConfigError
 from sortie.models.decoder import Decoder
 from sortie.models.fallback import load_decoder
+from sortie.models.threads import passing_pool
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -46,13 +47,14 @@ def place(folder: Path, *, dtype: str = "float32", device: str = "cpu", threads:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without the backend
         raise ConfigError(f"device {device!r} is not usable here: {str(error).splitlines()[0]}") from None
-    return load_decoder(folder, dtype=_DTYPES[dtype], device=device)
+    with passing_pool():
+        return load_decoder(folder, dtype=_DTYPES[dtype], device=device)
 
 
 def flops_per_second(seconds: float = 0.2) -> float:
     """Floating-point operations this machine's CPU does per second in a product of decoding shape, fp32, measured."""
     x, w = torch.randn(48, 576), torch.randn(3072, 576)
-    with torch.inference_mode():
+    with passing_pool(), torch.inference_mode():
         torch.nn.functional.linear(x, w)
         started, rounds = time.perf_counter(), 0
         while time.perf_counter() - started < seconds:

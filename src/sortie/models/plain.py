@@ -9,13 +9,14 @@ import torch
 from sortie.models.attention import CausalAttend
 from sortie.models.decoder import Decoder
 from sortie.models.lora import Lora
+from sortie.models.threads import passing_pool
 
 
 def plain_logprobs(
     decoder: Decoder, token_ids: Sequence[int], lora: Lora | None = None, temperature: float = 1.0
 ) -> list[float]:
     """log p of each token but the first, given all before it: no cache, no batch, no shared prefixes."""
-    with torch.inference_mode():
+    with passing_pool(), torch.inference_mode():
         ids_T = torch.tensor(token_ids, device=decoder.device)
         attend = CausalAttend([len(token_ids)], decoder.device)
         delta = lora.fuse().to(decoder.dtype) if lora is not None else None

@@ -19,6 +19,7 @@ from sortie.core.errors import TrainingError
 from sortie.core.policy import LoraConfig, PolicyVersion
 from sortie.models.decoder import Decoder
 from sortie.models.lora import Lora
+from sortie.models.threads import passing_pool
 from sortie.training.checkpoints import load_adapter, save_adapter
 from sortie.training.client import AdamParams, OptimOutput, StepOutput
 from sortie.training.config import TrainerConfig
@@ -47,7 +48,12 @@ class LocalTrainer:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do `work` on the trainer's thread, after everything asked for before."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+        def alone() -> T:
+            with passing_pool():
+                return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, alone)
 
     def close(self) -> None:
         """Finish the call in progress and end the thread."""

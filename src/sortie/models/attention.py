@@ -23,6 +23,19 @@ def grouped_attention(q_QNH: Tensor, k_SKH: Tensor, v_SKH: Tensor, mask_QS: Tens
     return out.view(k, g, q, h).permute(2, 0, 1, 3).reshape(q, n, h)
 
 
+def attention_with_mass(q_BNQH: Tensor, k_BNSH: Tensor, v_BNSH: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Softmax attention, [B, N, Q, H], and the logarithm of its normaliser, [B, N, Q], fp32: what is needed to join
+    attention over two sets of keys. `mask` is added to the scores.
+    """
+    if q_BNQH.device.type == "cpu":
+        out, mass = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q_BNQH, k_BNSH, v_BNSH, attn_mask=mask)
+        return out, mass
+    scores = (q_BNQH @ k_BNSH.transpose(2, 3)).float() * q_BNQH.shape[-1] ** -0.5
+    scores = scores if mask is None else scores + mask
+    mass = scores.logsumexp(dim=-1)
+    return (scores - mass.unsqueeze(-1)).exp().to(q_BNQH.dtype) @ v_BNSH, mass
+
+
 class CausalAttend:
     """Plain causal attention over sequences laid end to end, with no memory of earlier calls."""
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from sortie.core.completion import Completion
 from sortie.core.errors import BudgetError, ModelError
@@ -24,12 +23,12 @@ from sortie.inference.embedded.adapters import Adapters
 from sortie.inference.embedded.batch import Batch
 from sortie.inference.embedded.config import EngineConfig
 from sortie.inference.embedded.kv import BlockPool
-from sortie.inference.embedded.plan import DecodePlan
-from sortie.inference.embedded.runner import ModelRunner, PagedAttend, Prefill
+from sortie.inference.embedded.runner import ModelRunner
 from sortie.inference.embedded.sampler import sample
 from sortie.inference.embedded.sequence import Job, Sequence
 from sortie.models.decoder import Decoder
 from sortie.models.lora import Lora
+from sortie.models.threads import end_pool, passing_pool
 
 PUBLISH_TIMEOUT_S = 600.0
 """A publish waits for the step in progress; a step that takes longer than this is a hang."""
@@ -55,12 +54,10 @@ class EmbeddedEngine:
         bytes_per_slot = decoder.config.kv_bytes_per_token * decoder.dtype.itemsize // 4
         blocks = self.config.kv_memory_mb * 2**20 // (bytes_per_slot * self.config.block_size)
         self.batch = Batch(self.config, BlockPool(blocks, self.config.block_size))
-        self.runner = ModelRunner(decoder, blocks * self.config.block_size)
+        self.runner = ModelRunner(decoder, blocks * self.config.block_size, self.config.kv_memory_mb * 2**20)
         self.adapters = Adapters(decoder.dtype, self.config.kept_versions)
         self.decoded_tokens = 0
         self.steps = 0
-        self._plan: DecodePlan | None = None
-        self._planned: list[Sequence] = []
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Condition()
         self._closing = False
@@ -165,7 +162,8 @@ class EmbeddedEngine:
 
     def _run(self) -> None:
         try:
-            with torch.inference_mode():
+            with passing_pool(), torch.inference_mode():
+                self.decoder.pack()
                 while self._take_inbox():
                     self._step()
             cause: BaseException = ModelError("the engine is closed")
@@ -184,6 +182,7 @@ class EmbeddedEngine:
         """Do what was posted, waiting for something if the batch is empty. False: close."""
         with self._wake:
             while not (self._inbox or self.batch.running or self.batch.waiting or self._closing):
+                end_pool()  # while the engine has nothing to do, others compute
                 self._wake.wait()
             actions = list(self._inbox)
             self._inbox.clear()
@@ -199,35 +198,11 @@ class EmbeddedEngine:
             return
         for s in self.batch.running:
             self.batch.extend_slots(s)
-        order, attend = self._arrange()
-        logits_RV = self._forward(order, attend)
+        order = self.runner.arrange(self.batch.running)
+        delta = self.adapters.delta([(s.job.version, s.pending) for s in order])
+        logits_RV = self.runner.run(order, delta)
         self._advance(order, *sample(logits_RV, [s.draw() for s in order]))
         self.steps += 1
-
-    def _arrange(self) -> tuple[list[Sequence], PagedAttend]:
-        """Order of the step's sequences, decoding rows first, and the attention over it."""
-        device = self.decoder.device
-        rows = [s for s in self.batch.running if s.pending == 1]
-        prompts = [s for s in self.batch.running if s.pending > 1]
-        plan = None
-        if rows:
-            if self._plan is not None and set(self._planned) == set(rows):
-                plan = self._plan
-                plan.append([s.slots[-1] for s in self._planned])
-            else:
-                plan = DecodePlan([s.slots for s in rows], device)
-                self._planned = [rows[i] for i in plan.order]
-        self._plan = plan
-        order = (self._planned if plan else []) + prompts
-        written = torch.tensor([slot for s in order for slot in s.slots[s.computed :]], device=device)
-        prefills = [Prefill.of(s.pending, s.slots, device) for s in prompts]
-        return order, PagedAttend(self.runner.store, written, plan, prefills)
-
-    def _forward(self, order: list[Sequence], attend: PagedAttend) -> Tensor:
-        tokens = [token for s in order for token in s.tokens[s.computed :]]
-        positions = [i for s in order for i in range(s.computed, len(s.tokens))]
-        delta = self.adapters.delta([(s.job.version, s.pending) for s in order])
-        return self.runner.run(tokens, positions, attend, delta)
 
     def _advance(self, order: list[Sequence], tokens: list[int], logprobs: list[float]) -> None:
         """Append what was drawn, and let go of what has ended."""

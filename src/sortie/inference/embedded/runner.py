@@ -1,112 +1,66 @@
-"""One forward pass of the running batch over paged keys and values.
-
-Shape letters as in the decoder, and: R decoding rows, G query heads per key head, S columns of shared spans, P columns
-of tails, C cache slots.
-"""
+"""One forward pass of the running batch: which keys its rows hold, what the decoder computes, which logits come out."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from sortie.inference.embedded.attend import Prefill, StepAttend, batches
 from sortie.inference.embedded.plan import DecodePlan
-from sortie.models.attention import grouped_attention
+from sortie.inference.embedded.sequence import Sequence
+from sortie.inference.embedded.store import KVStore, RowCache
 from sortie.models.decoder import Decoder, Delta
 
 
-class KVStore:
-    """Keys and values of every layer, [K, C, H] each: head first, so that gathered rows need no transposition."""
-
-    def __init__(self, decoder: Decoder, slots: int) -> None:
-        c = decoder.config
-        shape = (c.kv_heads, slots, c.head_dim)
-        self.keys = [torch.zeros(shape, dtype=decoder.dtype, device=decoder.device) for _ in range(c.layers)]
-        self.values = [torch.zeros(shape, dtype=decoder.dtype, device=decoder.device) for _ in range(c.layers)]
-
-
-@dataclass(frozen=True, slots=True)
-class Prefill:
-    """Several new tokens of one sequence: the slots of all its tokens so far, new ones last, and who sees whom."""
-
-    new: int
-    slots: Tensor
-    mask: Tensor
-
-    @classmethod
-    def of(cls, new: int, slots: Seq[int], device: torch.device) -> Prefill:
-        total = len(slots)
-        mask = torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new)
-        return cls(new, torch.tensor(slots, device=device), mask)
-
-
-class PagedAttend:
-    """Attention of a step: first one token per decoding row, in plan order, then the prefills."""
-
-    def __init__(self, store: KVStore, written: Tensor, plan: DecodePlan | None, prefills: Seq[Prefill]) -> None:
-        self.store = store
-        self.written = written
-        """Slot of each token of the step."""
-        self.plan = plan
-        self.rows = len(plan.order) if plan else 0
-        self.prefills = prefills
-        if plan:
-            self.tails_RP = plan.tails_RP
-            self.blank_RS = plan.blank_RS
-
-    def __call__(self, layer: int, q_TNH: Tensor, k_TKH: Tensor, v_TKH: Tensor) -> Tensor:
-        keys, values = self.store.keys[layer], self.store.values[layer]
-        keys.index_copy_(1, self.written, k_TKH.transpose(0, 1))
-        values.index_copy_(1, self.written, v_TKH.transpose(0, 1))
-        out = [self._decode(q_TNH[: self.rows], keys, values)] if self.rows else []
-        start = self.rows
-        for p in self.prefills:
-            k_SKH = keys.index_select(1, p.slots).transpose(0, 1)
-            v_SKH = values.index_select(1, p.slots).transpose(0, 1)
-            out.append(grouped_attention(q_TNH[start : start + p.new], k_SKH, v_SKH, p.mask))
-            start += p.new
-        return torch.cat(out) if len(out) > 1 else out[0]
-
-    def _decode(self, q_RNH: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """One query per row against the spans it shares and its own tail, under one softmax."""
-        assert self.plan is not None
-        plan, (r, n, h), k = self.plan, q_RNH.shape, keys.shape[0]
-        g, p = n // k, self.tails_RP.shape[1]
-        q_KRGH = q_RNH.view(r, k, g, h).transpose(0, 1) * h**-0.5
-        scores = torch.empty(k, r, g, plan.shared + p, dtype=q_RNH.dtype, device=q_RNH.device)
-        flat = self.tails_RP.flatten()
-        tail_keys = keys.index_select(1, flat).view(k, r, p, h)
-        scores[..., plan.shared :] = q_KRGH @ tail_keys.transpose(2, 3)
-        for s in plan.spans:
-            queries = q_KRGH[:, s.first : s.last].reshape(k, -1, h)
-            part = queries @ keys.index_select(1, s.slots).transpose(1, 2)
-            scores[:, s.first : s.last, :, s.column : s.column + len(s.slots)] = part.view(k, -1, g, len(s.slots))
-        scores.masked_fill_(self.blank_RS[:, None, :], float("-inf"))
-        shares = scores.float().softmax(dim=-1).to(q_RNH.dtype)
-        out_KRGH = shares[..., plan.shared :] @ values.index_select(1, flat).view(k, r, p, h)
-        for s in plan.spans:
-            share = shares[:, s.first : s.last, :, s.column : s.column + len(s.slots)].reshape(k, -1, len(s.slots))
-            out_KRGH[:, s.first : s.last] += (share @ values.index_select(1, s.slots)).view(k, -1, g, h)
-        return out_KRGH.transpose(0, 1).reshape(r, n, h)
-
-
 class ModelRunner:
-    """Runs the decoder over a step's tokens and returns the logits to draw from."""
+    """Runs the decoder over a step's tokens. `row_bytes` bounds the second copy of what decoding rows read."""
 
-    def __init__(self, decoder: Decoder, slots: int) -> None:
+    def __init__(self, decoder: Decoder, slots: int, row_bytes: int) -> None:
         self.decoder = decoder
         self.store = KVStore(decoder, slots)
+        self.row_bytes = row_bytes
+        self._rows: RowCache | None = None
+        self._planned: list[Sequence] = []
 
-    def run(self, tokens: Seq[int], positions: Seq[int], attend: PagedAttend, delta: Delta | None) -> Tensor:
-        """Logits of the last token of each row and prefill, in the order of the step, [rows + prefills, V]."""
+    def arrange(self, running: list[Sequence]) -> list[Sequence]:
+        """The sequences in the order of the step: decoding rows, then prompts, those of like length together."""
+        prompts = [s for s in running if s.fresh]
+        return [s for s in running if not s.fresh] + sorted(prompts, key=lambda s: (s.pending, len(s.tokens)))
+
+    def run(self, order: list[Sequence], delta: Delta | None) -> Tensor:
+        """Logits after the last token of each sequence, [sequences, V]."""
         device = self.decoder.device
+        tokens = [token for s in order for token in s.tokens[s.computed :]]
+        positions = [i for s in order for i in range(s.computed, len(s.tokens))]
         hidden_TD = self.decoder.forward(
-            torch.tensor(tokens, device=device), torch.tensor(positions, device=device), attend, delta
+            torch.tensor(tokens, device=device), torch.tensor(positions, device=device), self._attend(order), delta
         )
-        last, at = list(range(attend.rows)), attend.rows
-        for p in attend.prefills:
-            at += p.new
-            last.append(at - 1)
-        return self.decoder.logits(hidden_TD[last] if len(last) < len(tokens) else hidden_TD)
+        if len(order) < len(tokens):
+            ends = torch.tensor([s.pending for s in order], device=device).cumsum(0) - 1
+            hidden_TD = hidden_TD.index_select(0, ends)
+        return self.decoder.logits(hidden_TD)
+
+    def _attend(self, order: list[Sequence]) -> StepAttend:
+        written = [slot for s in order for slot in s.slots[s.computed :]]
+        rows = [s for s in order if not s.fresh]
+        prompts = order[len(rows) :]
+        prefills, start, at = [], len(rows), 0
+        for count in batches([(s.pending, len(s.tokens)) for s in prompts]):
+            part = prompts[at : at + count]
+            new, slots = [s.pending for s in part], [s.slots for s in part]
+            prefills.append(Prefill.of(start, new, slots, self.decoder.dtype, self.decoder.device))
+            start, at = start + sum(new), at + count
+        written_T = torch.tensor(written, device=self.decoder.device)
+        return StepAttend(self.store, written_T, self._rows_of(rows), prefills)
+
+    def _rows_of(self, rows: list[Sequence]) -> RowCache | None:
+        """The cache of these rows: the last step's, one token longer, or a new one where rows joined or left."""
+        if self._rows is not None and rows == self._planned and not self._rows.plan.full:
+            self._rows.plan.append([s.slots[-1] for s in rows])
+        else:
+            self._rows = None  # its memory goes before the next one is made
+            if rows:
+                plan = DecodePlan([s.slots for s in rows], self.decoder.device)
+                self._rows = RowCache(self.store, plan, self.row_bytes)
+        self._planned = rows
+        return self._rows

@@ -37,22 +37,19 @@ def keyed_uniform(seed: int, sample: int, position: int) -> float:
 
 def sample(logits_RV: Tensor, draws: Sequence[Draw]) -> tuple[list[int], list[float]]:
     """One token per row and its logprob."""
-    temperatures = torch.tensor([d.temperature or 1.0 for d in draws], device=logits_RV.device).unsqueeze(1)
-    scaled_RV = logits_RV.float() / temperatures
-    peak_R1 = scaled_RV.max(dim=1, keepdim=True).values
-    mass_RV = (scaled_RV - peak_R1).exp_()
-    total_R = mass_RV.sum(dim=1)
-    uniforms_R = torch.tensor([d.uniform for d in draws], dtype=torch.float64, device=logits_RV.device)
-    allowed_RV = mass_RV
+    device = logits_RV.device
+    temperatures_R1 = torch.tensor([[d.temperature or 1.0] for d in draws], device=device)
+    uniforms_R = torch.tensor([d.uniform for d in draws], dtype=torch.float64, device=device)
+    scaled_RV = logits_RV / temperatures_R1  # float32, whatever the logits are
+    law_RV = scaled_RV.softmax(dim=1)
+    allowed_RV = law_RV
     if any(d.top_p < 1 or d.top_k > 0 for d in draws):
-        allowed_RV = torch.stack([_truncate(mass, d) for mass, d in zip(mass_RV, draws, strict=True)])
+        allowed_RV = torch.stack([_truncate(mass, d) for mass, d in zip(law_RV, draws, strict=True)])
     picks_R = inverse_cdf(allowed_RV, uniforms_R)
     greedy = [i for i, d in enumerate(draws) if d.temperature == 0]
     if greedy:
         picks_R[greedy] = scaled_RV[greedy].argmax(dim=1)
-    chosen_R = scaled_RV.gather(1, picks_R.unsqueeze(1)).squeeze(1)
-    logprobs_R = chosen_R - peak_R1.squeeze(1) - total_R.log()
-    return picks_R.tolist(), logprobs_R.tolist()
+    return picks_R.tolist(), law_RV.gather(1, picks_R.unsqueeze(1)).squeeze(1).log().tolist()
 
 
 def inverse_cdf(mass_RV: Tensor, uniforms_R: Tensor) -> Tensor:

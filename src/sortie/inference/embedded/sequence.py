@@ -68,6 +68,11 @@ class Sequence:
         """Tokens to compute in the next step."""
         return len(self.tokens) - self.computed
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it has not been through a step; its prefix may then be computed in the same step as itself."""
+        return not self.logprobs
+
     def draw(self) -> Draw:
         """How its next token is drawn."""
         p = self.job.request.params

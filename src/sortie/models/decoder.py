@@ -126,7 +126,9 @@ class Decoder:
         """Hidden states after the final norm, [T, D]. With `remat`, activations are recomputed in the backward pass."""
         x_TD = F.embedding(token_ids_T, self.embed_VD)
         cos_T1H, sin_T1H = self.rotary(positions_T, x_TD.dtype)
-        block = self._trainable_block if torch.is_grad_enabled() else self._block
+        # The layer made for adapters spends nothing on gradients of the weights, so they must be frozen.
+        frozen = not self.norm.requires_grad
+        block = self._trainable_block if torch.is_grad_enabled() and frozen else self._block
         for index in range(len(self.blocks)):
             if remat:
                 x_TD = checkpoint(block, index, x_TD, cos_T1H, sin_T1H, attend, delta, use_reentrant=False)

@@ -78,8 +78,8 @@ WARMUP = 30
 COOLDOWN = 0.3
 """Share of the steps, at the end, over which the learning rate falls to zero."""
 SLIPS = 0.5
-"""Share of the episodes imitated during the cooldown that end in a slip: a turn said as if the task were another. So the
-model knows what to do, and does it some of the time; which of its ways is rewarded is for reinforcement to find out."""
+"""Share of the episodes imitated during the cooldown that end in a slip: a turn said as if the task were another. So
+the model knows what to do and does it some of the time; which of its ways is rewarded is for reinforcement to find."""
 
 SIZES: dict[str, Any] = {
     "model_type": "llama",

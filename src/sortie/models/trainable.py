@@ -51,7 +51,7 @@ def trainable_block(
 
 def _call(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
     *rest, linear, factors = inputs
-    out: Tensor = function.apply(*rest, linear, *(factors or (None, None)))  # type: ignore[no-untyped-call]
+    out: Tensor = function.apply(*rest, linear, *(factors or (None, None)))
     return out
 
 

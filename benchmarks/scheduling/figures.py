@@ -3,8 +3,8 @@
 Scores are read at equal spending, of rollouts or of cost. Definitions, ours:
 
 * `steps`: spending at which the scheduler's score reaches, for good, what `uniform` has at the end of the budget, as a
-  share of the budget. One that never does so gets budget / (what `uniform` spends to reach its final score) instead,
-  which lies above 1 and continues the same measure.
+  share of the budget. One that never does so gets its own spending / (what `uniform` spends to reach its final score)
+  instead, which continues the same measure: above 1 where the spending is the budget.
 * `share`: (final - uniform's) / (oracle's - uniform's), of means over seeds; `share_area` the same of areas.
 * `area`: mean score over the budget; `final`: score at its end.
 """
@@ -75,7 +75,8 @@ def read(curve: Curve, uniform: Curve, axis: Axis, budget: float, start: float =
         steps = max(at - first, 0.0) / whole
     else:
         back = reaches(x_u, y_u, float(y[-1]))
-        steps = whole / max((x_u[-1] if back is None else back) - first, 1e-9 * whole)
+        own = min(float(spent(curve, axis)[-1]), budget) - first
+        steps = own / max((x_u[-1] if back is None else back) - first, 1e-9 * whole)
     return steps, float((np.diff(x) * (y[1:] + y[:-1])).sum() / 2.0 / budget), float(y[-1])
 
 

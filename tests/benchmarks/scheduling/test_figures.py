@@ -42,6 +42,12 @@ def test_refills_count_in_rollouts_and_not_in_updates() -> None:
     assert figures.read(doubled, UNIFORM, "rollouts", 1024)[0] == pytest.approx(1.0)
 
 
+def test_fewer_updates_that_fall_short_by_a_hair_still_count_as_fewer() -> None:
+    hair = line(0.0, 0.2, 0.3999, spent=512)
+    assert figures.read(hair, UNIFORM, "updates", 4)[0] == pytest.approx(0.5, abs=1e-3)
+    assert figures.read(hair, UNIFORM, "rollouts", 1024)[0] == pytest.approx(1.0, abs=1e-3)
+
+
 def test_reaching_means_staying() -> None:
     x = np.arange(5.0)
     assert figures.reaches(x, np.array([0.0, 0.5, 0.1, 0.3, 0.5]), 0.4) == pytest.approx(3.5)

@@ -50,7 +50,7 @@ class Linear:
             len(x_TD) == 1 and x_TD.dtype is torch.float32
         ):  # the one case in which torch's own reads weights as they lie
             return F.linear(x_TD, self.weight, self.bias)
-        y: Tensor = torch.ops.mkldnn._linear_pointwise(x_TD, self._packed, self.bias, "none", [], "")
+        y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x_TD, self._packed, self.bias, "none", [], "")
         return y
 
 

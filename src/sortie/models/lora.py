@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from sortie.core.policy import LoraConfig
 from sortie.models.config import DecoderConfig
+
+if TYPE_CHECKING:
+    from sortie.models.decoder import Delta
 
 FUSED: dict[str, tuple[str, ...]] = {
     "qkv": ("q_proj", "k_proj", "v_proj"),
@@ -137,16 +141,13 @@ class FusedLora:
 class RoutedLora:
     """A `Delta` for a batch in which tokens belong to different adapters, or to none."""
 
-    def __init__(self, parts: list[tuple[Tensor, FusedLora]]) -> None:
+    def __init__(self, parts: Sequence[tuple[Tensor, Delta]]) -> None:
         self.parts = parts
         """(indices of tokens, adapter) pairs; tokens in no pair see the base model."""
 
     def __call__(self, layer: int, linear: str, x: Tensor, y: Tensor) -> Tensor:
         for rows, lora in self.parts:
-            pair = lora.factors.get((layer, linear))
-            if pair is not None:
-                a, b = pair
-                y.index_add_(0, rows, (x[rows] @ a.T) @ b.T)
+            y.index_copy_(0, rows, lora(layer, linear, x[rows], y[rows]))
         return y
 
 

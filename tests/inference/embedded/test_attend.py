@@ -39,7 +39,7 @@ def test_a_step_attends_as_each_sequence_would_alone(data: st.DataObject) -> Non
     found = StepAttend(store, written, cache, prefills)(1, q, k, v)
     at = 0
     for new, slots in sequences:
-        keys, values = (x.transpose(0, 1) for x in store.read(1, torch.tensor(slots)))
+        keys, values = (x.transpose(0, 1) for x in store.read(1, torch.tensor(slots)).unbind(0))
         mask = torch.ones(new, len(slots), dtype=torch.bool).tril(len(slots) - new)
         expected = grouped_attention(q[at : at + new], keys, values, mask)
         torch.testing.assert_close(found[at : at + new], expected, rtol=1e-4, atol=1e-5)

@@ -81,18 +81,19 @@ class StepAttend:
             self._shared_mask = _additive(rows.plan.shared.blank, store.kv.dtype) if rows.plan.shared else None
 
     def __call__(self, layer: int, q_TNH: Tensor, k_TKH: Tensor, v_TKH: Tensor) -> Tensor:
-        self.store.write(layer, self.written_T, k_TKH, v_TKH)
+        kv_2KTH = torch.stack((k_TKH, v_TKH)).transpose(1, 2)
+        self.store.write(layer, self.written_T, kv_2KTH)
         out = []
         if self.rows is not None:
             n = self.count
-            self.rows.write(layer, self._places_R, k_TKH[:n], v_TKH[:n])
+            self.rows.write(layer, self._places_R, kv_2KTH[:, :, :n])
             out.append(self._decode(self.rows, layer, q_TNH[:n]))
         out += [self._prefill(p, layer, q_TNH) for p in self.prefills]
         return torch.cat(out) if len(out) > 1 else out[0]
 
     def _decode(self, rows: RowCache, layer: int, q_RNH: Tensor) -> Tensor:
         """One query per row. Query heads that share a key head are laid side by side, as so many queries."""
-        keys, values = rows.tails(layer, self._columns)
+        keys, values = rows.tails(layer, self._columns).unbind(0)
         (r, n, h), k = q_RNH.shape, keys.shape[0]
         q_KRGH = q_RNH.view(r, k, n // k, h).transpose(0, 1)
         if rows.plan.shared is None:
@@ -111,13 +112,14 @@ class StepAttend:
         assert shared is not None
         (k, _, g, h), (j, m) = q_KRGH.shape, shared.rows.shape
         asked = q_KRGH.index_select(1, shared.rows.flatten()).view(k, j, m * g, h)
-        out, mass = attention_with_mass(asked, *rows.shared(layer), self._shared_mask)
+        keys, values = rows.shared(layer).unbind(0)
+        out, mass = attention_with_mass(asked, keys, values, self._shared_mask)
         out_KRGH = out.reshape(k, j * m, g, h).index_select(1, shared.place)
         mass_KRG = mass.reshape(k, j * m, g).index_select(1, shared.place)
         return out_KRGH, mass_KRG.masked_fill_(shared.alone[:, None], float("-inf"))
 
     def _prefill(self, p: Prefill, layer: int, q_TNH: Tensor) -> Tensor:
-        keys, values = self.store.read(layer, p.slots)  # [K, B, S, H]
+        keys, values = self.store.read(layer, p.slots).unbind(0)  # [K, B, S, H] each
         (b, q), (n, h), k = p.tokens.shape, q_TNH.shape[1:], keys.shape[0]
         g = n // k
         q_KBQGH = q_TNH.index_select(0, p.tokens.flatten()).view(b, q, k, g, h).permute(2, 0, 3, 1, 4)

@@ -37,11 +37,18 @@ class Batch:
     def admit(self) -> list[Sequence]:
         """Move waiting sequences into the batch while rows, prefill budget and KV last; returns those that joined."""
         joined: list[Sequence] = []
+        first: dict[tuple[str, tuple[int, ...]], Sequence] = {}
         budget = self.config.max_prefill_tokens
         while self.waiting and len(self.running) < self.config.max_batch:
             sequence = self.waiting[0]
-            if not self._place(sequence, budget if joined else None):
+            prompt = sequence.job.version, tuple(sequence.tokens)
+            if prompt in first:
+                placed = self._place_beside(first[prompt], sequence)
+            else:
+                placed = self._place(sequence, budget if joined else None)
+            if not placed:
                 break
+            first.setdefault(prompt, sequence)
             budget -= sequence.pending
             self.waiting.pop(0)
             self.running.append(sequence)
@@ -54,14 +61,9 @@ class Batch:
         if budget is not None and len(s.tokens) - cached > budget:
             return False
         pin(path[-1])
-        need = self.blocks_for(len(s.tokens) - cached, s.job.request.params.max_tokens)
-        if len(self.pool.free) - self.reserved < need:
-            self.cache.evict(need + self.reserved)
-        if len(self.pool.free) - self.reserved < need:
+        if not self._reserve(s, len(s.tokens) - cached):
             unpin(path[-1])
             return False
-        self.reserved += need
-        s.reserved_blocks = need
         s.slots = [slot for run in path for slot in run.slots]
         s.computed = cached
         self.extend_slots(s)
@@ -73,6 +75,33 @@ class Batch:
         s.pinned = filed[-1]
         self.prefilled_tokens += s.pending
         self.cached_tokens += cached
+        return True
+
+    def _place_beside(self, first: Sequence, s: Sequence) -> bool:
+        """Plan `s` next to one that joined in this step with the same prompt: nothing of it is computed twice."""
+        assert first.pinned is not None
+        if not self._reserve(s, 0):
+            return False
+        # The prompt's last token becomes the tree's too. Where the tree holds a copy from before, that one is taken.
+        filed = self.cache.insert(s.job.version, s.tokens, first.slots)
+        first.slots = [slot for run in filed for slot in run.slots]
+        pin(filed[-1])
+        unpin(first.pinned)
+        pin(filed[-1])
+        first.pinned = s.pinned = filed[-1]
+        s.twin, s.slots, s.computed = first, list(first.slots), len(s.tokens)
+        self.cached_tokens += len(s.tokens)
+        return True
+
+    def _reserve(self, s: Sequence, prompt: int) -> bool:
+        """Promise the blocks that `s` may need for so many prompt tokens and all it may draw. False: not enough."""
+        need = self.blocks_for(prompt, s.job.request.params.max_tokens)
+        if len(self.pool.free) - self.reserved < need:
+            self.cache.evict(need + self.reserved)
+        if len(self.pool.free) - self.reserved < need:
+            return False
+        self.reserved += need
+        s.reserved_blocks = need
         return True
 
     def extend_slots(self, s: Sequence) -> None:

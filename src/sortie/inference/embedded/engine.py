@@ -201,6 +201,11 @@ class EmbeddedEngine:
         order = self.runner.arrange(self.batch.running)
         delta = self.adapters.delta([(s.job.version, s.pending) for s in order])
         logits_RV = self.runner.run(order, delta)
+        twins = [s for s in self.batch.running if s.pending == 0]
+        if twins:
+            place = {s: i for i, s in enumerate(order)}
+            logits_RV = logits_RV[[*range(len(order)), *(place[s.twin] for s in twins if s.twin)]]
+            order = order + twins
         self._advance(order, *sample(logits_RV, [s.draw() for s in order]))
         self.steps += 1
 

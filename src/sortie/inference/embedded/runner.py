@@ -24,7 +24,7 @@ class ModelRunner:
 
     def arrange(self, running: list[Sequence]) -> list[Sequence]:
         """The sequences in the order of the step: decoding rows, then prompts, those of like length together."""
-        prompts = [s for s in running if s.fresh]
+        prompts = [s for s in running if s.fresh and s.pending]
         return [s for s in running if not s.fresh] + sorted(prompts, key=lambda s: (s.pending, len(s.tokens)))
 
     def run(self, order: list[Sequence], delta: Delta | None) -> Tensor:

@@ -58,6 +58,8 @@ class Sequence:
     pinned: Run | None = None
     reserved_blocks: int = 0
     logprobs: list[float] = field(default_factory=list)
+    twin: Sequence | None = None
+    """A sequence with the same prompt that joined just before: what it computes in that step serves both."""
 
     @property
     def prompt_length(self) -> int:

@@ -21,21 +21,18 @@ class KVStore:
         self.kv = torch.empty(shape, dtype=decoder.dtype, device=decoder.device)
         self.kv[:, :, :, 0] = 0
 
-    def write(self, layer: int, slots_T: Tensor, k_TKH: Tensor, v_TKH: Tensor) -> None:
+    def write(self, layer: int, slots_T: Tensor, kv_2KTH: Tensor) -> None:
         """File the keys and values of a step's tokens."""
-        keys, values = self.kv[layer].unbind(0)
-        keys.index_copy_(1, slots_T, k_TKH.transpose(0, 1))
-        values.index_copy_(1, slots_T, v_TKH.transpose(0, 1))
+        self.kv[layer].index_copy_(2, slots_T, kv_2KTH)
 
-    def read(self, layer: int, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the slots, [K, *slots, H] each."""
-        kv = self.kv[layer].index_select(2, slots.flatten()).unflatten(2, slots.shape)
-        return kv[0], kv[1]
-
-    def read_all(self, slots: Tensor) -> Tensor:
-        """Keys and values of the slots in every layer, [L, 2, K, *slots, H]."""
-        kv: Tensor = self.kv.index_select(3, slots.flatten()).unflatten(3, slots.shape)
+    def read(self, layer: int, slots: Tensor) -> Tensor:
+        """Keys and values of the slots, [2, K, *slots, H]."""
+        kv: Tensor = self.kv[layer].index_select(2, slots.flatten()).unflatten(2, slots.shape)
         return kv
+
+    def read_all(self, slots: Tensor) -> list[Tensor]:
+        """The same for every layer: one tensor each, small enough for the allocator to keep for the next time."""
+        return [self.read(layer, slots) for layer in range(len(self.kv))]
 
     def bytes_of(self, slots: int) -> int:
         """Memory of that many slots in every layer."""
@@ -57,24 +54,18 @@ class RowCache:
         self._tails = store.read_all(plan.tails_RP) if held else None
         self._shared = store.read_all(plan.shared.slots) if held and plan.shared else None
 
-    def write(self, layer: int, places_R: Tensor, k_RKH: Tensor, v_RKH: Tensor) -> None:
+    def write(self, layer: int, places_R: Tensor, kv_2KRH: Tensor) -> None:
         """Add the newest token of every row; `places_R` counts through all columns of all rows."""
         if self._tails is not None:
-            keys, values = self._tails[layer].flatten(2, 3).unbind(0)
-            keys.index_copy_(1, places_R, k_RKH.transpose(0, 1))
-            values.index_copy_(1, places_R, v_RKH.transpose(0, 1))
+            self._tails[layer].view(*kv_2KRH.shape[:2], -1, kv_2KRH.shape[-1]).index_copy_(2, places_R, kv_2KRH)
 
-    def tails(self, layer: int, columns: int) -> tuple[Tensor, Tensor]:
-        """[K, R, columns, H] each."""
+    def tails(self, layer: int, columns: int) -> Tensor:
+        """Keys and values, [2, K, R, columns, H]."""
         if self._tails is None:
             return self.store.read(layer, self.plan.tails_RP[:, :columns])
-        keys, values = self._tails[layer, :, :, :, :columns].unbind(0)
-        return keys, values
+        return self._tails[layer][:, :, :, :columns]
 
-    def shared(self, layer: int) -> tuple[Tensor, Tensor]:
-        """[K, J, S, H] each."""
+    def shared(self, layer: int) -> Tensor:
+        """Keys and values, [2, K, J, S, H]."""
         assert self.plan.shared is not None
-        if self._shared is None:
-            return self.store.read(layer, self.plan.shared.slots)
-        keys, values = self._shared[layer].unbind(0)
-        return keys, values
+        return self.store.read(layer, self.plan.shared.slots) if self._shared is None else self._shared[layer]

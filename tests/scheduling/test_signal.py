@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sortie.scheduling.rewards import EnvironmentStats
-from sortie.scheduling.signal import outlook
+from sortie.scheduling.signal import outlook, quick_outlook
 
 
 def stats_of(*groups: tuple[float, ...]) -> EnvironmentStats:
@@ -68,3 +68,12 @@ def test_rewards_are_scaled_by_the_range_seen() -> None:
     stats = stats_of((0.5, 3.0))
     assert stats.scale(0, [-1.0, 1.0, 3.0]) == [0.0, 0.5, 1.0]
     assert stats.scale(0, [0.0]) == [0.25]
+
+
+@pytest.mark.parametrize("n", [2, 8, 32])
+def test_the_table_agrees_with_the_quadrature(n: int) -> None:
+    rng = np.random.default_rng(0)
+    mean, var = rng.uniform(-16, 16, size=4000), rng.uniform(0, 5, size=4000) ** 2
+    exact, quick = outlook(mean, var, n), quick_outlook(mean, var, n)
+    for name in ("mean", "variance", "chance"):
+        assert np.abs(getattr(exact, name) - getattr(quick, name)).max() < 0.02, name

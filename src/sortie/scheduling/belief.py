@@ -1,7 +1,7 @@
-"""What EnvSched believes of every pair: discounted group results, and the model that spreads them over relations.
+"""What EnvSched believes of every pair: observations of single pairs, and the model that spreads them over relations.
 
-A result counts `discount ** age`, its age in policy versions: forgetting pulls a pair back to what its environment and
-pattern say, and in the end to the prior. No success in few tries is therefore unknown, not impossible.
+Forgetting pulls a pair back to what its environment and pattern say, and in the end to the prior; no success in few
+tries is therefore unknown, not impossible.
 """
 
 from __future__ import annotations
@@ -15,49 +15,51 @@ from numpy.typing import NDArray
 
 from sortie.core.errors import ConfigError
 from sortie.core.group import EnvironmentRecord, GroupResult, TaskRecord
-from sortie.scheduling.choice import Bins
-from sortie.scheduling.clusters import Clusters
+from sortie.scheduling.exposure import Exposure
+from sortie.scheduling.factors import EXPOSURES, Factors, Floats, Ints
+from sortie.scheduling.gaussian import Posterior, fit
+from sortie.scheduling.graph import Graph, mixture
 from sortie.scheduling.keyed import uniform
 from sortie.scheduling.ledger import scored
-from sortie.scheduling.pairs import UNVISITED, Pairs
-from sortie.scheduling.pattern import as_vectors, text_vectors
-from sortie.scheduling.posterior import Places, Posterior, Prior, Sizes, fit, site, with_own
+from sortie.scheduling.pairs import NONE, Pairs
 from sortie.scheduling.rewards import EnvironmentStats
-from sortie.scheduling.signal import Outlook, outlook
-
-UNKNOWN = 0
-"""Pattern of pairs of whose kind none has been rolled out."""
+from sortie.scheduling.shared import Reader
+from sortie.scheduling.site import site
+from sortie.scheduling.sites import Sites
+from sortie.scheduling.strengths import Strengths, Tuner
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The belief at one moment: the model, and each pair's bin."""
+    """The belief at one moment."""
 
     posterior: Posterior
-    bins: Bins
-    places: Places
-    """Of each bin."""
-    visited: NDArray[np.int64]
-    """Rows of the pairs with a site."""
+    reader: Reader
+    expected: Floats
+    """Mixture of patterns expected of each hint [H, Q]."""
 
 
 class Belief:
-    """Pairs, environments, pattern clusters and the model over them."""
+    """Pairs, the graph they hang on, what was observed, and the model over it."""
 
-    def __init__(self, prior: Prior, *, discount: float, max_patterns: int, seed: int) -> None:
-        self.pairs = Pairs()
+    def __init__(self, strengths: Strengths, *, trials: int, max_patterns: int, memory: float, seed: int) -> None:
+        self.pairs = Pairs(seed)
+        self.graph = Graph(max_patterns=max_patterns)
         self.environments = EnvironmentStats()
+        self.sites = Sites()
+        self.exposure = Exposure()
+        self.tuner = Tuner(strengths)
+        self.counts = np.zeros(0), np.zeros(0)
+        """Groups lately per hint [H] and pattern [Q]."""
         self.clock = 0
-        self._prior, self._discount, self._seed = prior, discount, seed
-        self._given = Clusters(max_patterns, standardise=True)
-        self._text = Clusters(max_patterns)
-        self._observed = Clusters(max_patterns)
-        self._cells: dict[tuple[int, int], int] = {}
+        self._trials, self._memory, self._seed = trials, memory, seed
+        self._factors: Factors | None = None
         self._view: View | None = None
 
     def add_environments(self, records: Sequence[EnvironmentRecord]) -> None:
         """Make environments known before their tasks are."""
-        self._environment_rows([record.name for record in records])
+        self.graph.describe(records)
+        self._grow()
 
     def add(self, records: Sequence[TaskRecord]) -> None:
         """Take up new tasks; known keys are left as they are.
@@ -69,11 +71,12 @@ class Belief:
                 raise ConfigError(f"task {record.key!r} costs {record.cost:g}; costs must be above 0")
         new = {record.key: record for record in records if record.key not in self.pairs.row}
         self._place(self.pairs.add(list(new.values())))
-        self._view = None
 
     def remove(self, keys: Sequence[str]) -> None:
         """Drop tasks; what they taught about others stays. Unknown keys are ignored."""
-        self.pairs.remove(keys)
+        now_at = self.pairs.remove(keys)
+        here = self.sites.pair >= 0
+        self.sites.pair[here] = now_at[self.sites.pair[here]]
         self._view = None
 
     def learn(self, results: Sequence[GroupResult]) -> list[float]:
@@ -82,137 +85,193 @@ class Belief:
         if not usable:
             return []
         self._advance(max(result.version for result in usable))
-        pairs, stats = self.pairs, self.environments
-        rows = np.array([pairs.row[result.key] for result in usable])
-        mean, var = self.logits(rows)
-        weights = self._discount ** np.array([self.clock - result.version for result in usable], dtype=float)
-        rewards = [
-            stats.scale(row, scored(result))
-            for row, result in zip(pairs.environment[rows].tolist(), usable, strict=True)
-        ]
-        sizes = np.array([len(group) for group in rewards], dtype=float)
-        precision, linear = site(mean, var, np.array([sum(group) for group in rewards]), sizes)
-        np.add.at(pairs.precision, rows, weights * precision)
-        np.add.at(pairs.linear, rows, weights * linear)
-        np.add.at(pairs.count, rows, weights)
-        for row, group, weight in zip(pairs.environment[rows].tolist(), rewards, weights.tolist(), strict=True):
-            stats.learn(row, group, weight)
-        shown = [i for i, result in enumerate(usable) if result.features is not None]
-        vectors = as_vectors([usable[i].features or () for i in shown])
-        pairs.pattern[rows[shown]] = 1 + self._observed.assign(vectors)
-        self._view = None
+        rows = np.array([self.pairs.row[result.key] for result in usable], dtype=np.int64)
+        stats, environment = self.environments, self.pairs.environment[rows].astype(np.int64)
+        rewards = [stats.scale(e, scored(result)) for e, result in zip(environment.tolist(), usable, strict=True)]
+        pattern = self._behaved(rows, usable)
+        for version in sorted({result.version for result in usable}):
+            at = [i for i, result in enumerate(usable) if result.version == version]
+            self._observe(rows[at], [rewards[i] for i in at], version)
+        for e, group in zip(environment.tolist(), rewards, strict=True):
+            stats.learn(e, group, 1.0)
+        np.add.at(self.pairs.visits, rows, 1)
+        hint = self.pairs.hint[rows].astype(np.int64)
+        squares = np.array([sum((r - sum(group) / len(group)) ** 2 for r in group) for group in rewards])
+        self.exposure.train(environment, hint, pattern, squares)
+        np.add.at(self.counts[0], hint, 1.0)
+        np.add.at(self.counts[1], pattern, 1.0)
+        self._forget_faint()
+        self._tune()
         return [float(min(group) < max(group)) for group in rewards]
 
-    def logits(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of the logit of success of some pairs."""
-        view, pairs = self.view(), self.pairs
-        mean, var = view.posterior.of(view.places.take(view.bins.of_pair[rows]))
-        return with_own(self._prior, mean, var, pairs.precision[rows], pairs.linear[rows])
+    def logits(self, rows: Ints, version: int | None = None) -> tuple[Floats, Floats]:
+        """Mean and variance of the logit of success of some pairs, now or for an earlier policy version."""
+        pairs, sites, reader = self.pairs, self.sites, self.view().reader
+        at = pairs.site[rows].astype(np.int64)
+        seen = at != NONE
+        mine = np.where(seen, at, 0)
+        cell, hint = pairs.cell[rows].astype(np.int64), pairs.hint[rows].astype(np.int64)
+        pattern = self.graph.patterns + hint
+        precision, value, then = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(rows), EXPOSURES))
+        if seen.any():
+            pattern = np.where(seen, sites.pattern[mine], pattern)
+            precision = np.where(seen, sites.remaining(self.clock, self._forget)[mine], 0.0)
+            value, then = sites.value[mine], sites.exposure[mine]
+        exposure = self._exposures(pairs.environment[rows], hint, pattern, version)
+        return reader.logits(reader.shared(cell, hint, pattern), exposure, precision, value, then)
 
-    def outlook(self, n: int) -> Outlook:
-        """What a group of n is expected to show, per pair. Pairs never visited share their bin's integrals."""
-        view = self.view()
-        mean, var = view.posterior.of(view.places)
-        per_bin = outlook(mean, var + self._prior.pair**2, n)
-        own = outlook(*self.logits(view.visited), n)
-        columns = []
-        for name in Outlook.__dataclass_fields__:
-            column = getattr(per_bin, name)[view.bins.of_pair]
-            column[view.visited] = getattr(own, name)
-            columns.append(column)
-        return Outlook(*columns)
+    def of_sites(self) -> tuple[Floats, Floats]:
+        """Mean and variance of the logits of the pairs with observations, in the order of `sites`."""
+        sites, reader = self.sites, self.view().reader
+        environment = self._cell_environments()[sites.cell]
+        exposure = self._exposures(environment, sites.hint, sites.pattern)
+        shared = reader.shared(sites.cell, sites.hint, sites.pattern)
+        return reader.logits(shared, exposure, sites.remaining(self.clock, self._forget), sites.value, sites.exposure)
+
+    def of_bins(self) -> tuple[Floats, Floats]:
+        """Mean and variance of the logits of the pairs without observations, one per bin."""
+        bins, reader = self.pairs.bins, self.view().reader
+        pattern = self.graph.patterns + bins.hint
+        exposure = self._exposures(bins.environment, bins.hint, pattern)
+        nothing = np.zeros(len(bins))
+        return reader.logits(reader.shared(bins.cell, bins.hint, pattern), exposure, nothing, nothing, exposure)
 
     def view(self) -> View:
         """The model fitted to all that was learned; kept until something changes."""
         if self._view is None:
-            self._view = self._fitted()
+            posterior = self._fit(self.tuner.strengths)
+            sites, graph = self.sites, self.graph
+            expected = mixture(sites.hint, sites.pattern, sites.groups, graph.hints, graph.patterns)
+            self._view = View(posterior, Reader(posterior, expected), expected)
         return self._view
 
-    def _fitted(self) -> View:
-        pairs = self.pairs
-        gone, gone_precision, gone_linear = self._departed()
-        bins, places = self._bins()
-        visited = np.flatnonzero(pairs.precision > 1e-9)
-        posterior = fit(
-            self._prior,
-            self._sizes(),
-            places.take(bins.of_pair[visited]).join(gone),
-            np.append(pairs.precision[visited], gone_precision),
-            np.append(pairs.linear[visited], gone_linear),
+    @property
+    def _forget(self) -> float:
+        return self.tuner.strengths.forget
+
+    def _fit(self, strengths: Strengths) -> Posterior:
+        if self._factors is None:
+            self._factors = self.graph.factors()
+        return fit(strengths, self._factors, self.sites.observations(self.clock, strengths.forget))
+
+    def _cell_environments(self) -> Ints:
+        return self.view().posterior.factors.cell_environment
+
+    def _exposures(self, environment: NDArray[Any], hint: Ints, pattern: Ints, version: int | None = None) -> Floats:
+        """Training that pairs have gained from [N, 4]."""
+        totals = self.exposure.at(version)
+        of_pattern = self.view().reader.of_pattern(pattern, totals[2])
+        return np.column_stack([totals[0][environment], totals[1][hint], of_pattern, np.full(len(hint), totals[3][0])])
+
+    def _observe(self, rows: Ints, rewards: Sequence[Sequence[float]], version: int) -> None:
+        """One observation per pair from the groups that one policy version rolled out.
+
+        A graded reward of variance v p (1 - p) says as much as 1 / v binary ones.
+        """
+        pair, inverse = np.unique(rows, return_inverse=True)
+        mean, var = self.logits(pair, version)
+        weight = 1.0 / self.environments.spread[self.pairs.environment[pair]]
+        total = np.bincount(inverse, [sum(group) for group in rewards])
+        number = np.bincount(inverse, [float(len(group)) for group in rewards])
+        precision, linear = site(mean, var, weight * total, weight * number)
+        at = self.pairs.site[pair].astype(np.int64)
+        exposure = self._exposures(self.pairs.environment[pair], self.sites.hint[at], self.sites.pattern[at], version)
+        age = max(self.clock - version, 0)
+        self.sites.add(
+            at,
+            precision * (1.0 - self._forget) ** age,
+            linear / precision,
+            exposure,
+            clock=float(self.clock),
+            forget=self._forget,
         )
-        return View(posterior, bins, places, visited)
 
-    def _bins(self) -> tuple[Bins, Places]:
-        """Environment, hint and pattern of each pair. An unvisited one is taken to behave as most of its cell did."""
-        pairs, patterns, cells = self.pairs, self._sizes().patterns, self._sizes().cells
-        known = np.flatnonzero(pairs.pattern != UNVISITED)
-        tally = np.bincount(pairs.cell[known] * patterns + pairs.pattern[known], pairs.count[known], cells * patterns)
-        usual = tally.reshape(cells, patterns).argmax(axis=1)
-        code = pairs.cell * patterns + np.where(pairs.pattern == UNVISITED, usual[pairs.cell], pairs.pattern)
-        present = np.zeros(cells * patterns, dtype=bool)
-        present[code] = True
-        codes = np.flatnonzero(present)
-        cell, pattern = codes // patterns, codes % patterns
-        owner = np.array(list(self._cells), dtype=np.int64).reshape(-1, 2)[cell]
-        of_pair = (np.cumsum(present) - 1)[code]
-        return Bins(owner[:, 0], owner[:, 1], pattern, of_pair), Places(owner[:, 0], owner[:, 1], pattern, cell)
+    def _behaved(self, rows: Ints, results: Sequence[GroupResult]) -> Ints:
+        """Open a row of observations where there is none, and note how rollouts behaved; returns patterns."""
+        pairs, sites = self.pairs, self.sites
+        new = np.unique(rows[pairs.site[rows] == NONE])
+        pairs.site[new] = sites.open(new, pairs.cell[new].astype(np.int64), pairs.hint[new].astype(np.int64))
+        at = pairs.site[rows].astype(np.int64)
+        shown = [i for i, result in enumerate(results) if result.features is not None]
+        if shown:
+            known = self.graph.patterns
+            sites.pattern[at[shown]] = self.graph.behaved([results[i].features or () for i in shown])
+            if self.graph.patterns != known:
+                self._grow()
+        return sites.pattern[at]
 
-    def _sizes(self) -> Sizes:
-        hints = 2 * max(len(self._given), len(self._text))
-        return Sizes(len(self.environments), hints, 1 + len(self._observed), max(len(self._cells), 1))
+    def _forget_faint(self) -> None:
+        dropped = self.sites.prune(self.clock, self._forget)
+        if dropped is not None:
+            self.pairs.site[dropped[dropped >= 0]] = NONE
+            here = np.flatnonzero(self.sites.pair >= 0)
+            self.pairs.site[self.sites.pair[here]] = here
 
-    def _departed(self) -> tuple[Places, NDArray[np.float64], NDArray[np.float64]]:
-        """Places and sites of removed pairs."""
-        rows = self.pairs.departed.rows
-        environment, hint, pattern = rows[:, :3].astype(np.int64).T
-        cell = np.array([self._cell(*owner) for owner in zip(environment.tolist(), hint.tolist(), strict=True)], int)
-        return Places(environment, hint, np.maximum(pattern, UNKNOWN), cell), rows[:, 3], rows[:, 4]
-
-    def _cell(self, environment: int, hint: int) -> int:
-        return self._cells.setdefault((environment, hint), len(self._cells))
+    def _tune(self) -> None:
+        """A few trials; fewer when each is dear."""
+        factors = self._factors or self.graph.factors()
+        dear = len(self.sites) > 20_000 or len(factors.cell_environment) * factors.dense**2 > 2e7
+        trials = min(self._trials, 1) if dear else self._trials
+        self.tuner.improve(lambda strengths: self._fit(strengths).log_evidence, trials)
+        self._view = None
 
     def _advance(self, version: int) -> None:
         if version > self.clock:
-            factor = self._discount ** (version - self.clock)
-            self.pairs.discount(factor)
-            self.environments.discount(factor)
+            steps = version - self.clock
+            self.environments.discount(self._memory**steps)
+            for count in self.counts:
+                count *= self._memory**steps
+            self.sites.scatter *= (1.0 - self._forget) ** steps
             self.clock, self._view = version, None
+            self.exposure.advance(version)
 
-    def _environment_rows(self, names: Sequence[str]) -> list[int]:
+    def _grow(self) -> None:
+        """Make room for new environments, hints and patterns."""
+        graph = self.graph
         # Staggered first credits, so that many environments do not fall due in the same select.
-        return self.environments.rows(names, lambda name: uniform(self._seed, "credit", name))
+        self.environments.rows(list(graph.environment_row), lambda name: uniform(self._seed, "credit", name))
+        self.exposure.grow(len(graph.environment_row), graph.hints, graph.patterns)
+        hints, patterns = self.counts
+        self.counts = (
+            np.append(hints, np.zeros(graph.hints - len(hints))),
+            np.append(patterns, np.zeros(graph.patterns - len(patterns))),
+        )
+        self._factors = self._view = None
 
     def _place(self, first: int) -> None:
         """Set environment, hint and cell of the rows from `first` on."""
         pairs = self.pairs
-        records = pairs.records[first:]
-        pairs.environment[first:] = self._environment_rows([record.environment for record in records])
-        given = [i for i, record in enumerate(records) if record.features is not None]
-        told = [i for i, record in enumerate(records) if record.features is None]
-        hints = np.zeros(len(records), dtype=np.int64)
-        # Even numbers are clusters of given features, odd ones of texts.
-        hints[given] = 2 * self._given.assign(as_vectors([records[i].features or () for i in given]))
-        hints[told] = 2 * self._text.assign(text_vectors([records[i].text for i in told])) + 1
-        pairs.hint[first:] = hints
-        owners = zip(pairs.environment[first:].tolist(), hints.tolist(), strict=True)
-        pairs.cell[first:] = [self._cell(*owner) for owner in owners]
+        placed = self.graph.place(pairs.records[first:])
+        pairs.environment[first:], pairs.hint[first:], pairs.cell[first:] = placed
+        pairs.moved()
+        self._grow()
 
     def state_dict(self) -> dict[str, Any]:
         """JSON values. Records are not in it."""
+        keys = [self.pairs.records[pair].key if pair >= 0 else None for pair in self.sites.pair.tolist()]
         return {
             "clock": self.clock,
             "pairs": self.pairs.state_dict(),
             "environments": self.environments.state_dict(),
-            "clusters": [clusters.state_dict() for clusters in (self._given, self._text, self._observed)],
+            "graph": self.graph.state_dict(),
+            "sites": {"keys": keys, **self.sites.state_dict()},
+            "exposure": self.exposure.state_dict(),
+            "tuner": self.tuner.state_dict(),
+            "counts": [count.tolist() for count in self.counts],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved belief about the pairs that exist here."""
         self.clock = int(state["clock"])
         self.environments.load_state_dict(state["environments"])
-        for clusters, saved in zip((self._given, self._text, self._observed), state["clusters"], strict=True):
-            clusters.load_state_dict(saved)
+        self.graph.load_state_dict(state["graph"])
         self.pairs.load_state_dict(state["pairs"])
-        self._cells.clear()
+        pair = np.array([self.pairs.row.get(key, NONE) for key in state["sites"]["keys"]], dtype=np.int64)
+        self.sites.load_state_dict(state["sites"], pair)
+        here = np.flatnonzero(pair >= 0)
+        self.pairs.site[pair[here]] = here
+        self.exposure.load_state_dict(state["exposure"])
+        self.tuner.load_state_dict(state["tuner"])
+        hints, patterns = state["counts"]
+        self.counts = np.array(hints, dtype=float), np.array(patterns, dtype=float)
         self._place(0)
-        self._view = None

@@ -49,6 +49,15 @@ class Clusters:
             _compare(unique, centre, len(self._centres) - 1, nearest, distance)
         return nearest[inverse]
 
+    def likeness(self) -> NDArray[np.float64]:
+        """How alike clusters are [K, K]: exp(-2 d^2 / m) for centres at distance d, with m the median d^2 (ours)."""
+        if len(self._centres) < 2:
+            return np.eye(len(self._centres))
+        centres = np.array(self._centres, dtype=float)
+        squares = ((centres[:, None] - centres[None, :]) ** 2).sum(axis=2)
+        median = float(np.median(squares[np.triu_indices(len(centres), 1)]))
+        return np.asarray(np.exp(-2.0 * squares / median))
+
     def state_dict(self) -> dict[str, Any]:
         """JSON values."""
         scale = None if self._scale is None else self._scale.tolist()

@@ -1,13 +1,12 @@
-"""EnvSched: spend rollouts where their rewards are expected to differ, and where too little is known (first form).
+"""EnvSched: spend rollouts where their rewards are expected to differ, and where too little is known.
 
-The value of a pair is ours: expected learning signal + posterior spread of that signal + coverage, where coverage
-shrinks with the discounted counts of its environment, hint, pattern and the pair itself, all in units of the largest
-possible signal, and divided by a power of the relative cost. A share of the places is drawn at random.
+What is believed of each pair: belief.py and gaussian.py. What it is worth: value.py. Which are taken: choice.py. The
+whole is described in docs/envsched.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,12 +16,16 @@ from pydantic import Field
 from sortie.core.config import Config
 from sortie.core.group import Assignment, EnvironmentRecord, GroupResult, TaskRecord, Verdict
 from sortie.scheduling.belief import Belief
-from sortie.scheduling.choice import Choice, Coverage
+from sortie.scheduling.choice import Choice, Pool, Reason
+from sortie.scheduling.explain import Explanation, factors_of, learning_of, tasks_of
+from sortie.scheduling.factors import Ints
 from sortie.scheduling.keyed import uniforms
 from sortie.scheduling.ledger import Ledger, check_request
-from sortie.scheduling.posterior import Prior, sum_at
+from sortie.scheduling.pairs import NONE
 from sortie.scheduling.scheduler import Prediction
-from sortie.scheduling.signal import Outlook
+from sortie.scheduling.signal import Outlook, outlook, quick_outlook
+from sortie.scheduling.strengths import Strengths
+from sortie.scheduling.value import Value, value_of
 
 
 class EnvSchedConfig(Config):
@@ -30,24 +33,27 @@ class EnvSchedConfig(Config):
 
     signal: Literal["variance", "informative"] = "variance"
     """What is exploited: the expected reward variance, or the chance that a group's rewards differ."""
-    discount: float = Field(0.8, gt=0, le=1)
-    """What a result is worth after one more policy version: low follows a fast learner, high remembers more."""
-    spread: float = Field(0.3, ge=0)
+    spread: float = Field(0.5, ge=0)
     """Weight of the standard deviation of the signal."""
-    coverage: float = Field(0.3, ge=0)
-    """Weight of the counts' bonus."""
-    random_share: float = Field(0.05, ge=0, le=1)
+    coverage: float = Field(0.1, ge=0)
+    """Weight of the bonus for what an environment and a hint were tried little lately."""
+    memory: float = Field(0.9, gt=0, le=1)
+    """What a group counts for coverage and reward ranges after one more policy version."""
+    random_share: float = Field(0.03, ge=0, le=1)
     """Share of the places given to tasks drawn uniformly."""
-    least_share: float = Field(0.2, ge=0, le=0.5)
+    least_share: float = Field(0.1, ge=0, le=0.5)
     """Every environment gets at least this part of an equal share, over time."""
     cap: float = Field(0.75, gt=0, le=1)
     """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
     others have no tasks to offer."""
-    cost_exponent: float = Field(0.5, ge=0)
+    cost_exponent: float = Field(1.0, ge=0)
     """Values are divided by (cost / mean cost) to this power."""
-    max_patterns: int = Field(32, ge=1, le=256)
+    max_patterns: int = Field(64, ge=1, le=256)
     """Most pattern clusters of each origin: given features, text, rollouts."""
-    prior: Prior = Prior()
+    trials: int = Field(4, ge=0, le=64)
+    """Strengths tried per observe; 0 keeps those given."""
+    strengths: Strengths = Strengths()
+    """Where the fit of the model's hyper-parameters starts."""
 
 
 class EnvSched:
@@ -67,31 +73,44 @@ class EnvSched:
         self._selects = 0
         self._ledger = Ledger()
         self._last: dict[str, float] = {}
+        self._reasons: dict[str, Reason] = {}
+        self._group_size = 8
         self._belief = Belief(
-            self._config.prior, discount=self._config.discount, max_patterns=self._config.max_patterns, seed=seed
+            self._config.strengths,
+            trials=self._config.trials,
+            max_patterns=self._config.max_patterns,
+            memory=self._config.memory,
+            seed=seed,
         )
         self._belief.add_environments(environments)
         self._belief.add(records)
 
     def select(self, groups: int, group_size: int) -> list[Assignment]:
         """The most valuable tasks; those in flight only when no others are left."""
-        pairs, stats, config = self._belief.pairs, self._belief.environments, self._config
+        belief, config = self._belief, self._config
+        pairs, stats = belief.pairs, belief.environments
         check_request(groups, group_size, len(pairs))
-        noise = uniforms(pairs.hashes, self._seed, "select", self._selects)
-        outlook = self._belief.outlook(group_size)
-        score = self._score(outlook) + 1e-9 * noise  # ties are broken by key, not by row
-        present = np.bincount(pairs.environment, minlength=len(stats)) > 0
+        blocked = np.zeros(len(pairs), dtype=bool)
+        busy = np.array([pairs.row[key] for key in self._ledger.busy], dtype=np.int64)
+        blocked[busy] = True
+        free = len(pairs) - len(busy)
+        pool = self._pool(group_size, blocked)
+        counts = stats.count.copy(), belief.counts[0].copy()
+        np.add.at(counts[0], pairs.environment[busy], 1.0)
+        np.add.at(counts[1], pairs.hint[busy], 1.0)
+        present = np.zeros(len(stats), dtype=bool)
+        present[pairs.bins.environment] = True
         stats.credit[present] += groups * config.least_share / present.sum()
         cap = max(1, int(config.cap * groups)) if present.sum() > 1 else groups
-        coverage = self._coverage()
-        choice = Choice(self._belief.view().bins, coverage, weight=0.75 * config.coverage, cap=cap)
-        for candidates, number in self._rounds(groups):
-            choice.offer(candidates, score[candidates])
-            self._fill(choice, candidates, noise, number)
+        choice = Choice(pool, pairs.bins, blocked, counts, cap)
+        self._fill(choice, pool, min(groups, free))
         stats.credit = np.maximum(stats.credit - choice.taken, 0.0)
+        chosen = choice.pairs + self._again(groups - len(choice.pairs), busy, group_size)
         self._selects += 1
-        self._note(outlook, choice)
-        return self._ledger.issue([pairs.records[i].key for i in choice.pairs], group_size)
+        self._group_size = group_size
+        self._reasons = {pairs.records[i].key: why for i, why in zip(choice.pairs, choice.reasons, strict=True)}
+        self._note(np.array(choice.pairs, dtype=np.int64), group_size)
+        return self._ledger.issue([pairs.records[i].key for i in chosen], group_size)
 
     def observe(self, results: Sequence[GroupResult]) -> list[Verdict]:
         """Learn from every group that counts; keep them all."""
@@ -102,17 +121,36 @@ class EnvSched:
 
     def predict(self, keys: Sequence[str]) -> Prediction:
         """In units of the reward, by the range each environment has shown."""
-        belief = self._belief
-        for key in keys:
-            if key not in belief.pairs.row:
-                raise KeyError(f"no task {key!r} in this scheduler")
-        rows = np.array([belief.pairs.row[key] for key in keys], dtype=np.int64)
-        env, outlook = belief.pairs.environment[rows], belief.outlook(2)
-        low, width = belief.environments.low[env], (belief.environments.high - belief.environments.low)[env]
+        rows = self._rows(keys)
+        stats, env = self._belief.environments, self._belief.pairs.environment[rows]
+        look = outlook(*self._belief.logits(rows), 2)
+        low, width = stats.low[env], (stats.high - stats.low)[env]
         return Prediction(
-            mean=tuple((low + width * outlook.mean[rows]).tolist()),
-            std=tuple((width * outlook.mean_sd[rows]).tolist()),
-            variance=tuple((width**2 * belief.environments.spread[env] * outlook.variance[rows]).tolist()),
+            mean=tuple((low + width * look.mean).tolist()),
+            std=tuple((width * look.mean_sd).tolist()),
+            variance=tuple((width**2 * stats.spread[env] * look.variance).tolist()),
+        )
+
+    def explain(self, keys: Sequence[str] | None = None, environment: str | None = None) -> Explanation:
+        """What is believed, spent and learned per environment, hint and pattern; and the parts of some tasks' values.
+
+        Tasks are those of `keys`, else those of `environment`, else all.
+        Raises: KeyError for a key or an environment that is not known.
+        """
+        belief, pairs = self._belief, self._belief.pairs
+        rows = np.arange(len(pairs)) if keys is None else self._rows(keys)
+        if keys is None and environment is not None:
+            if environment not in belief.environments.row:
+                raise KeyError(f"no environment {environment!r} in this scheduler")
+            rows = np.flatnonzero(pairs.environment == belief.environments.row[environment])
+        look = outlook(*belief.logits(rows), self._group_size)
+        value = self._value(look, rows, pairs.environment[rows].astype(np.int64))
+        coverage, busy = self._config.coverage, set(self._ledger.busy)
+        return Explanation(
+            strengths={name: float(x) for name, x in belief.tuner.strengths.model_dump().items()},
+            learning=learning_of(belief),
+            factors=factors_of(belief),
+            tasks=tasks_of(belief, rows, value, coverage, self._group_size, busy, self._reasons),
         )
 
     def add(self, records: Sequence[TaskRecord]) -> None:
@@ -131,6 +169,8 @@ class EnvSched:
             "ledger": self._ledger.state_dict(),
             "belief": self._belief.state_dict(),
             "last": dict(self._last),
+            "reasons": dict(self._reasons),
+            "group_size": self._group_size,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -140,86 +180,110 @@ class EnvSched:
         self._ledger.load_state_dict(state["ledger"])
         self._ledger.forget([key for key in self._ledger.busy if key not in self._belief.pairs.row])
         self._last = dict(state["last"])
+        self._reasons, self._group_size = dict(state["reasons"]), int(state["group_size"])
 
     def metrics(self) -> dict[str, float]:
-        """Predictions for the last select, what the last results showed, coverage, and groups per environment.
+        """Predictions for the last select, what the last results showed, coverage, strengths, groups per environment.
 
-        `coverage` is the share of cells (one hint in one environment) seen lately; shares are of discounted groups.
+        `coverage` is the share of bins (one hint in one environment) with a visited task; shares are of recent groups.
         """
         pairs, stats = self._belief.pairs, self._belief.environments
-        seen = np.bincount(pairs.cell, pairs.count)[np.unique(pairs.cell)] if len(pairs) else np.zeros(1)
+        visited = pairs.visits > 0
+        seen = np.bincount(pairs.bins.of_pair, visited, len(pairs.bins)) if len(pairs) else np.zeros(1)
         total = max(float(stats.count.sum()), 1e-9)
+        fitted = self._belief.tuner.strengths.model_dump()
         return {
             "predicted_informative_share": 0.0,
             "predicted_variance": 0.0,
             "informative_share": 0.0,
             **self._last,
-            "coverage": float((seen > 0.5).mean()),
-            "visited": float((pairs.count > 0).mean()) if len(pairs) else 0.0,
+            "coverage": float((seen > 0).mean()),
+            "visited": float(visited.mean()) if len(pairs) else 0.0,
             "in_flight": float(len(self._ledger)),
+            **{f"strength/{name}": float(value) for name, value in fitted.items()},
             **{f"share/{name}": float(stats.count[i]) / total for name, i in stats.row.items()},
         }
 
-    def _score(self, outlook: Outlook) -> NDArray[np.float64]:
-        """Each pair's part of the value; what it shares with its bin is added while choosing."""
-        pairs, stats, config = self._belief.pairs, self._belief.environments, self._config
-        if config.signal == "variance":
-            scale = 4.0 * stats.spread[pairs.environment]  # 1 for binary rewards at p = 1/2
-            signal, spread = outlook.variance * scale, outlook.variance_sd * scale
-        else:
-            scale = stats.differing[pairs.environment]
-            signal, spread = outlook.chance * scale, outlook.chance_sd * scale
-        value = signal + config.spread * spread + 0.25 * config.coverage / np.sqrt(1.0 + pairs.count)
-        relative_cost = pairs.cost / pairs.cost.mean()
-        return np.asarray(value / relative_cost**config.cost_exponent)
+    def _rows(self, keys: Sequence[str]) -> Ints:
+        for key in keys:
+            if key not in self._belief.pairs.row:
+                raise KeyError(f"no task {key!r} in this scheduler")
+        return np.array([self._belief.pairs.row[key] for key in keys], dtype=np.int64)
 
-    def _coverage(self) -> Coverage:
-        """Discounted groups seen, plus those in flight."""
-        belief, bins = self._belief, self._belief.view().bins
-        busy = np.zeros(len(belief.pairs))
-        busy[self._busy_rows()] = 1.0
-        per_bin = sum_at(bins.of_pair, belief.pairs.count + busy, len(bins))
-        sizes = belief.view().posterior.sizes
-        return Coverage(
-            environment=sum_at(bins.environment, per_bin, sizes.environments),
-            hint=sum_at(bins.hint, per_bin, sizes.hints),
-            pattern=sum_at(bins.pattern, per_bin, sizes.patterns),
+    def _pool(self, group_size: int, blocked: NDArray[np.bool_]) -> Pool:
+        """Every pair with observations that is free, and the first free pair of each bin without."""
+        belief = self._belief
+        pairs, bins, sites = belief.pairs, belief.pairs.bins, belief.sites
+        seen = np.flatnonzero((sites.pair >= 0) & ~blocked[np.maximum(sites.pair, 0)]) if len(sites) else _none()
+        without = blocked.copy()
+        without[sites.pair[sites.pair >= 0]] = True
+        heads = bins.heads(without)
+        open_ = np.flatnonzero(heads != NONE)
+        (site_mean, site_var), (bin_mean, bin_var) = belief.of_sites(), belief.of_bins()
+        look = quick_outlook(
+            np.append(site_mean[seen], bin_mean[open_]), np.append(site_var[seen], bin_var[open_]), group_size
+        )
+        pair = np.append(sites.pair[seen], heads[open_])
+        environment = pairs.environment[pair].astype(np.int64)
+        value = self._value(look, pair, environment)
+        noise = uniforms(pairs.hashes[pair], self._seed, "select", self._selects)
+        return Pool(
+            pair=pair,
+            environment=environment,
+            hint=pairs.hint[pair].astype(np.int64),
+            bin=np.append(np.full(len(seen), NONE), open_),
+            value=value.fixed + 1e-9 * noise,  # ties are broken by key, not by row
+            weight=self._config.coverage / value.divisor,
         )
 
-    def _busy_rows(self) -> list[int]:
-        return [self._belief.pairs.row[key] for key in self._ledger.busy]
+    def _value(self, look: Outlook, pair: Ints, environment: Ints) -> Value:
+        pairs, config = self._belief.pairs, self._config
+        divisor = np.asarray((pairs.cost[pair] / max(self._mean_cost(), 1e-12)).astype(float) ** config.cost_exponent)
+        stats = self._belief.environments
+        return value_of(look, environment, stats, kind=config.signal, spread=config.spread, divisor=divisor)
 
-    def _rounds(self, groups: int) -> Iterator[tuple[NDArray[np.int64], int]]:
-        """Candidates and places: tasks not in flight, then those in flight, then every task again and again."""
-        free = np.ones(len(self._belief.pairs), dtype=bool)
-        free[self._busy_rows()] = False
-        for candidates in (np.flatnonzero(free), np.flatnonzero(~free)):
-            number = min(groups, len(candidates))
-            if number:
-                yield candidates, number
-            groups -= number
-        while groups:
-            number = min(groups, len(free))
-            yield np.arange(len(free)), number
-            groups -= number
+    def _mean_cost(self) -> float:
+        return float(self._belief.pairs.cost.mean())
 
-    def _fill(self, choice: Choice, candidates: NDArray[np.int64], noise: NDArray[np.float64], number: int) -> None:
+    def _fill(self, choice: Choice, pool: Pool, number: int) -> None:
         """Choose `number` candidates: the random share, what environments are owed, then the best."""
-        stats, start = self._belief.environments, len(choice.pairs)
-        slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects, start)
+        pairs, stats = self._belief.pairs, self._belief.environments
+        slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects)
         drawn = int((slots < self._config.random_share).sum())
         if drawn:
-            lowest = np.argpartition(noise[candidates], drawn - 1)[:drawn]
-            choice.at_random(candidates[lowest[np.argsort(noise[candidates][lowest])]])
-        owed = np.argsort(-stats.credit, kind="stable")
-        for environment in owed[: max(1, number // 2)].tolist():
-            full = len(choice.pairs) - start >= number
-            if not full and stats.credit[environment] - choice.taken[environment] >= 1.0:
-                choice.best(1, environment)
-        choice.best(number - (len(choice.pairs) - start))
+            places = uniforms(np.arange(4 * drawn, dtype=np.uint64), self._seed, "draw", self._selects)
+            rows = pairs.bins.by_hash[(places * len(pairs)).astype(np.int64)].astype(np.int64)
+            for row in dict.fromkeys(rows.tolist()):
+                if len(choice.pairs) < drawn:
+                    at = np.array([row])
+                    choice.take(at, pairs.environment[at], pairs.hint[at], "random")
+        owed = stats.credit - choice.taken >= 1.0
+        for environment in np.flatnonzero(owed)[np.argsort(-stats.credit[owed], kind="stable")][: max(1, number // 2)]:
+            if len(choice.pairs) < number:
+                choice.best(1, pool.environment == environment, reason="owed")
+        choice.best(number - len(choice.pairs))
 
-    def _note(self, outlook: Outlook, choice: Choice) -> None:
-        env = self._belief.pairs.environment[choice.pairs]
-        stats = self._belief.environments
-        self._last["predicted_informative_share"] = float((outlook.chance[choice.pairs] * stats.differing[env]).mean())
-        self._last["predicted_variance"] = float((outlook.variance[choice.pairs] * stats.spread[env]).mean())
+    def _again(self, number: int, busy: Ints, group_size: int) -> list[int]:
+        """Tasks in flight, when no others are left, then every task once more, by value."""
+        if number <= 0:
+            return []
+        pairs = self._belief.pairs
+        everyone = np.arange(len(pairs))
+        look = quick_outlook(*self._belief.logits(everyone), group_size)
+        value = self._value(look, everyone, pairs.environment.astype(np.int64)).fixed
+        value = value + 1e-9 * uniforms(pairs.hashes, self._seed, "again", self._selects)
+        order = np.argsort(-value)
+        first = order[np.isin(order, busy)][:number]
+        return [int(row) for row in np.append(first, np.resize(order, number - len(first)))]
+
+    def _note(self, rows: Ints, group_size: int) -> None:
+        stats, env = self._belief.environments, self._belief.pairs.environment[rows]
+        look = quick_outlook(*self._belief.logits(rows), group_size)
+        self._last["predicted_informative_share"] = (
+            float((look.chance * stats.differing[env]).mean()) if len(rows) else 0.0
+        )
+        self._last["predicted_variance"] = float((look.variance * stats.spread[env]).mean()) if len(rows) else 0.0
+
+
+def _none() -> Ints:
+    return np.zeros(0, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,30 @@ def outlook(mean: Floats, var: Floats, n: int) -> Outlook:
     signal = p * np.exp(log_fail)
     chance = 1.0 - np.exp(n * log_pass) - np.exp(n * log_fail)
     return Outlook(*_moments(p), *_moments(signal), *_moments(chance))
+
+
+MEANS, SDS = np.linspace(-14.0, 14.0, 225), np.linspace(0.0, 5.0, 81)
+"""The grid of the tables: beyond it, moments are those at its edge."""
+
+
+def quick_outlook(mean: Floats, var: Floats, n: int) -> Outlook:
+    """The same from a table, for many pairs: bilinear in mean and standard deviation, off by less than 0.02."""
+    x = (np.clip(mean, MEANS[0], MEANS[-1]) - MEANS[0]) / (MEANS[1] - MEANS[0])
+    y = np.minimum(np.sqrt(var), SDS[-1]) / SDS[1]
+    i = np.minimum(x.astype(np.int64), len(MEANS) - 2)
+    j = np.minimum(y.astype(np.int64), len(SDS) - 2)
+    at, u, v = i * len(SDS) + j, x - i, y - j
+    w = ((1 - u) * (1 - v), u * (1 - v), (1 - u) * v, u * v)
+    corners = (at, at + len(SDS), at + 1, at + len(SDS) + 1)
+    columns = [sum(weight * table[corner] for weight, corner in zip(w, corners, strict=True)) for table in _tables(n)]
+    return Outlook(*(np.asarray(column) for column in columns))
+
+
+@lru_cache(maxsize=8)
+def _tables(n: int) -> tuple[Floats, ...]:
+    mean, sd = np.meshgrid(MEANS, SDS, indexing="ij")
+    made = outlook(mean.ravel(), sd.ravel() ** 2, n)
+    return tuple(getattr(made, name) for name in Outlook.__dataclass_fields__)
 
 
 def _moments(values: Floats) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sortie.core.errors import ConfigError
 from sortie.core.group import EnvironmentRecord, GroupResult, TaskRecord
+from sortie.scheduling.changes import Changes
 from sortie.scheduling.exposure import Exposure
 from sortie.scheduling.factors import EXPOSURES, Factors, Floats, Ints
 from sortie.scheduling.gaussian import Posterior, fit
@@ -27,6 +28,9 @@ from sortie.scheduling.shared import Reader
 from sortie.scheduling.site import site
 from sortie.scheduling.sites import Sites
 from sortie.scheduling.strengths import Strengths, Tuner
+
+CHANGED = 0.02
+"""What a result is worth after its environment, hint or pattern changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +46,21 @@ class View:
 class Belief:
     """Pairs, the graph they hang on, what was observed, and the model over it."""
 
-    def __init__(self, strengths: Strengths, *, trials: int, max_patterns: int, memory: float, seed: int) -> None:
+    def __init__(
+        self, strengths: Strengths, *, trials: int, max_patterns: int, memory: float, surprise: float, seed: int
+    ) -> None:
         self.pairs = Pairs(seed)
         self.graph = Graph(max_patterns=max_patterns)
         self.environments = EnvironmentStats()
         self.sites = Sites()
         self.exposure = Exposure()
+        self.changes = Changes(surprise)
         self.tuner = Tuner(strengths)
         self.counts = np.zeros(0), np.zeros(0)
         """Groups lately per hint [H] and pattern [Q]."""
         self.clock = 0
+        self.changed = 0
+        """Sudden changes detected so far."""
         self._trials, self._memory, self._seed = trials, memory, seed
         self._factors: Factors | None = None
         self._view: View | None = None
@@ -176,6 +185,11 @@ class Belief:
         precision, linear = site(mean, var, weight * total, weight * number)
         at = self.pairs.site[pair].astype(np.int64)
         exposure = self._exposures(self.pairs.environment[pair], self.sites.hint[at], self.sites.pattern[at], version)
+        places = self.pairs.environment[pair].astype(np.int64), self.sites.hint[at], self.sites.pattern[at]
+        posterior = self.view().posterior
+        changed = self.changes.judge(posterior, places, exposure, mean, var, weight * total, weight * number)
+        if any(len(kind) for kind in changed):
+            self._forget_changed(changed)
         age = max(self.clock - version, 0)
         self.sites.add(
             at,
@@ -199,6 +213,15 @@ class Belief:
             if self.graph.patterns != known:
                 self._grow()
         return sites.pattern[at]
+
+    def _forget_changed(self, changed: Sequence[Ints]) -> None:
+        """Most of what was seen at changed environments, hints and patterns is worth little."""
+        sites = self.sites
+        for place, kind in zip(
+            (self._cell_environments()[sites.cell], sites.hint, sites.pattern), changed, strict=True
+        ):
+            sites.precision[np.isin(place, kind)] *= CHANGED
+        self.changed += sum(len(kind) for kind in changed)
 
     def _forget_faint(self) -> None:
         dropped = self.sites.prune(self.clock, self._forget)
@@ -230,7 +253,9 @@ class Belief:
         graph = self.graph
         # Staggered first credits, so that many environments do not fall due in the same select.
         self.environments.rows(list(graph.environment_row), lambda name: uniform(self._seed, "credit", name))
-        self.exposure.grow(len(graph.environment_row), graph.hints, graph.patterns)
+        sizes = len(graph.environment_row), graph.hints, graph.patterns
+        self.exposure.grow(*sizes)
+        self.changes.grow(*sizes)
         hints, patterns = self.counts
         self.counts = (
             np.append(hints, np.zeros(graph.hints - len(hints))),
@@ -256,6 +281,7 @@ class Belief:
             "graph": self.graph.state_dict(),
             "sites": {"keys": keys, **self.sites.state_dict()},
             "exposure": self.exposure.state_dict(),
+            "changes": {"sums": self.changes.state_dict(), "number": self.changed},
             "tuner": self.tuner.state_dict(),
             "counts": [count.tolist() for count in self.counts],
         }
@@ -271,6 +297,8 @@ class Belief:
         here = np.flatnonzero(pair >= 0)
         self.pairs.site[pair[here]] = here
         self.exposure.load_state_dict(state["exposure"])
+        self.changes.load_state_dict(state["changes"]["sums"])
+        self.changed = int(state["changes"]["number"])
         self.tuner.load_state_dict(state["tuner"])
         hints, patterns = state["counts"]
         self.counts = np.array(hints, dtype=float), np.array(patterns, dtype=float)

@@ -43,6 +43,8 @@ class EnvSchedConfig(Config):
     """Share of the places given to tasks drawn uniformly."""
     least_share: float = Field(0.1, ge=0, le=0.5)
     """Every environment gets at least this part of an equal share, over time."""
+    surprise: float = Field(5.0, gt=0)
+    """Log odds at which an environment, hint or pattern is taken to have changed: then results from before are dropped."""
     cap: float = Field(0.75, gt=0, le=1)
     """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
     others have no tasks to offer."""
@@ -80,6 +82,7 @@ class EnvSched:
             trials=self._config.trials,
             max_patterns=self._config.max_patterns,
             memory=self._config.memory,
+            surprise=self._config.surprise,
             seed=seed,
         )
         self._belief.add_environments(environments)
@@ -200,6 +203,7 @@ class EnvSched:
             "coverage": float((seen > 0).mean()),
             "visited": float(visited.mean()) if len(pairs) else 0.0,
             "in_flight": float(len(self._ledger)),
+            "changes": float(self._belief.changed),
             **{f"strength/{name}": float(value) for name, value in fitted.items()},
             **{f"share/{name}": float(stats.count[i]) / total for name, i in stats.row.items()},
         }

@@ -13,6 +13,11 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
+def quadrature() -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss-Hermite quadrature for a standard normal."""
+    return _NODES, _WEIGHTS
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """Expectations over what is known of each pair's success p; one entry per pair."""

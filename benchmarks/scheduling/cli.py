@@ -11,6 +11,7 @@ from itertools import product
 
 from benchmarks.report import publish
 from benchmarks.scheduling import cache, table
+from benchmarks.scheduling.ablations import ABLATIONS
 from benchmarks.scheduling.runner import Curve, run
 from benchmarks.scheduling.specs import SPECS
 from benchmarks.scheduling.worlds import make
@@ -27,6 +28,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print worlds and schedulers, and stop")
     parser.add_argument("--world", default="base", help="name, several by commas, or `all`")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=0, help="seeds go up from here: for worlds nobody tuned on")
+    parser.add_argument("--ablations", action="store_true", help="EnvSched with parts taken out as well")
     parser.add_argument(
         "--schedulers", default="", help="by commas, each NAME or NAME:OPTION=VALUE:...; all of them if not given"
     )
@@ -44,7 +47,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     for label in options.labels:
         if label.partition(":")[0] not in (*SCHEDULERS, *EXTRA):
             parser.error(f"no scheduler {label!r}; choose from {', '.join([*SCHEDULERS, *EXTRA])}")
-    options.labels = list(dict.fromkeys(["uniform", *options.labels]))
+    options.labels = list(
+        dict.fromkeys(["uniform", *options.labels, *(ABLATIONS.values() if options.ablations else ())])
+    )
     options.seeds = min(options.seeds, 4) if options.quick else options.seeds
     return options
 
@@ -55,7 +60,8 @@ def main(given: Sequence[str] | None = None) -> None:
     if options.list:
         _print_names()
         return
-    seeds = range(options.seeds)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    called = {label: name for name, label in ABLATIONS.items()}
     jobs = [
         (world, label, seed, SPECS[world].steps)
         for world, seed, label in product(options.worlds, seeds, options.labels)
@@ -64,7 +70,10 @@ def main(given: Sequence[str] | None = None) -> None:
     rows, targets = [], []
     for world in options.worlds:
         spec = SPECS[world]
-        runs = {label: {seed: done[world, label, seed, spec.steps] for seed in seeds} for label in options.labels}
+        runs = {
+            called.get(label, label): {seed: done[world, label, seed, spec.steps] for seed in seeds}
+            for label in options.labels
+        }
         rows += table.rows(spec, runs, spec.steps)
         targets += table.targets(spec, runs, spec.steps)
     publish("scheduling", [table.flat(row) for row in rows] if options.json else rows, targets, as_json=options.json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,7 +90,7 @@ def targets(spec: Spec, runs: Runs, steps: int) -> list[Row]:
     else:
         change = figures.mean(ours.final / read["uniform"].final)
         out.append(_reached(f"{spec.name}: final score against uniform's", change, 0.98))
-    rivals = [label for label in runs if label.partition(":")[0] not in NOT_RIVALS]
+    rivals = [label for label in runs if re.split("[:,]", label)[0] not in NOT_RIVALS]
     for label in rivals:
         lead = figures.mean(ours.area - read[label].area)
         met = lead.low > 0 if spec.structured else lead.high >= 0

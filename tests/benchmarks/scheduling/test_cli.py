@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scheduling import cache, cli, specs
+from benchmarks.scheduling.ablations import ABLATIONS
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +31,18 @@ def test_json_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr()
     assert "share_area" in out.out
     assert "4 runs kept from before, 0 to do" in out.err
+
+
+def test_ablations_are_named_and_are_no_rivals(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["--seeds", "2", "--first-seed", "5", "--schedulers", "envsched", "--ablations", "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert [row["scheduler"] for row in shown["rows"]] == ["uniform", "envsched", *ABLATIONS]
+    assert [row["name"] for row in shown["targets"]] == [
+        "base: share of uniform's rollouts",
+        "base: area ahead of uniform",
+    ]
+    areas = {row["scheduler"]: row["area"] for row in shown["rows"]}
+    assert areas["envsched, no graph"] != areas["envsched"], "an option without effect is no ablation"
 
 
 @pytest.mark.parametrize(

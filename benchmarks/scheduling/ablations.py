@@ -1,0 +1,20 @@
+"""EnvSched with parts taken out, by the options of its Config. A relation of 0.01 logits relates nothing."""
+
+from __future__ import annotations
+
+_ENVIRONMENTS = ("family", "environment")
+_PATTERNS = ("hint", "pattern")
+
+
+def _without(*relations: str) -> str:
+    return "envsched" + "".join(f":strengths.{name}=0.01" for name in relations)
+
+
+ABLATIONS = {
+    "envsched, no graph": _without(*_ENVIRONMENTS, *_PATTERNS, "cell"),
+    "envsched, environments only": _without(*_PATTERNS, "cell"),
+    "envsched, patterns only": _without(*_ENVIRONMENTS, "cell"),
+    "envsched, no coverage": "envsched:coverage=0:spread=0:least_share=0",
+    "envsched, nothing fitted": "envsched:trials=0",
+}
+"""What a table calls it, to its label."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from pathlib import Path
@@ -23,6 +24,18 @@ def test_a_rollout_can_be_read_the_moment_it_ended_and_after_its_step_was_sealed
     assert before.trajectory == after.trajectory == trajectory
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["index.jsonl", "tokens-000001.parquet"]
     writer.close()
+
+
+def test_a_rollout_that_ended_before_its_first_node_is_read_like_any_other(tmp_path: Path) -> None:
+    """A rollout that failed in set-up, or ran out of time in the queue, must not make its run unreadable."""
+    store = RolloutStore(tmp_path)
+    trajectory, task = make_rollout()
+    nothing = dataclasses.replace(trajectory, nodes=[])
+    for one in (trajectory, nothing):
+        store.add(one, task, step=1)
+    store.seal(1)
+    assert [record.trajectory for record in store.read()] == [trajectory, nothing]
+    store.close()
 
 
 def test_a_step_can_be_read_alone(tmp_path: Path) -> None:

@@ -179,3 +179,17 @@ async def test_an_interrupted_run_keeps_every_finished_rollout(model: Path, tmp_
         await train_run(config(model, steps=5), envs=[env()], runs=tmp_path, name="r", say=stop_after_one)
     assert len([r for r in RunFolder.open("r", tmp_path).trajectories() if r.phase == "train"]) == 12
     assert not any(t.name.startswith("sortie-") and t.name not in before for t in threading.enumerate())
+
+
+async def test_rollouts_that_the_clock_cuts_are_told_before_their_scores_are_believed(
+    model: Path, tmp_path: Path
+) -> None:
+    """A busy machine must not pass for a bad policy: in an evaluation and in a step."""
+    said: list[str] = []
+    slow = {"groups": 2, "group_size": 2, "limits": {"seconds": 0.001, "turn_tokens": 12, "rollout_tokens": 12}}
+    settings = config(model, steps=1, rollouts=slow)
+    await train_run(settings, envs=[env(always_one)], runs=tmp_path, name="late", say=said.append)
+    late = [line for line in said if "4 of 4 rollouts ran out of time (0.001 s)" in line]
+    assert len(late) == 3  # before, the step, after
+    events = [e for e in RunFolder.open("late", tmp_path).events() if e["kind"] == "warning"]
+    assert sum("ran out of time" in event["text"] for event in events) == 3

@@ -74,6 +74,9 @@ class RolloutStore:
             at, serial = line["step"], line["serial"]
             if step is not None and at != step:
                 continue
+            if not line["nodes"]:  # it ended before its first node, and Parquet has rows for nodes only
+                yield from_line(line, [])
+                continue
             if at != loaded or serial not in arrays:
                 loaded, arrays = at, self._tokens(at)
             if serial not in arrays:

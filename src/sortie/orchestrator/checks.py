@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sortie.context.limits import Limits
 from sortie.core.group import Group
 from sortie.core.policy import PolicyVersion
 from sortie.orchestrator.probe import Probe
@@ -14,6 +15,8 @@ RATIO_TOLERANCE = {"float32": 0.01, "bfloat16": 0.1}
 """How far the mean importance ratio may be from 1 at lag 0, by dtype of the base model."""
 PROBE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.3}
 """How far a log-probability of the engine may be from a plain pass's, by dtype of the base model."""
+LATE_SHARE = 0.02
+"""Share of rollouts that may run out of time without a word: a tool hangs now and then."""
 ZERO_STEPS = 5
 """Steps in a row without any reward above 0 after which the run is told so, and again after as many more."""
 
@@ -51,6 +54,16 @@ def group_warnings(metrics: Mapping[str, float], quiet_steps: int) -> list[str]:
     if metrics.get("untrainable_tokens", 0.0) > 0:
         lines.append(f"{metrics['untrainable_tokens']:.0f} sampled tokens came without logprobs and cannot train")
     return lines
+
+
+def time_warnings(late: int, total: int, limits: Limits) -> list[str]:
+    """Whether the clock cut more than the odd rollout: scores then say more of the machine than of the policy."""
+    if late <= LATE_SHARE * total:
+        return []
+    return [
+        f"{late} of {total} rollouts ran out of time ({limits.seconds:g} s) and are scored as they stood: "
+        "is the machine busy? raise rollouts.limits.seconds, or lower rollouts.max_concurrent"
+    ]
 
 
 def served_warnings(groups: Sequence[Group], pinned: PolicyVersion) -> list[str]:

@@ -19,7 +19,7 @@ from sortie.core.group import Assignment, Group
 from sortie.core.policy import PolicyVersion
 from sortie.core.run_folder import RunFolder
 from sortie.core.task import Task
-from sortie.core.trajectory import Trajectory
+from sortie.core.trajectory import StopReason, Trajectory
 from sortie.envs import Env
 from sortie.orchestrator.checks import (
     group_warnings,
@@ -27,6 +27,7 @@ from sortie.orchestrator.checks import (
     rewarded,
     served_warnings,
     step_warnings,
+    time_warnings,
     zero_warnings,
 )
 from sortie.orchestrator.config import RunConfig
@@ -87,6 +88,8 @@ class Run:
     eval_seconds: float = 0.0
     evaluated: int = 0
     """Rollouts that the evaluation in progress has behind it."""
+    late: int = 0
+    """Rollouts of the evaluation or step in progress that ran out of time."""
 
     @property
     def elapsed_s(self) -> float:
@@ -158,7 +161,7 @@ async def train_in(folder: RunFolder, config: RunConfig, envs: Sequence[Env], sa
 
 async def train_step(run: Run) -> None:
     """Choose, roll out, learn, publish; then say what happened."""
-    started = time.monotonic()
+    started, run.late = time.monotonic(), 0
     kept, replaced = await roll_out(run)
     rolled = time.monotonic()
     groups = kept + replaced
@@ -168,6 +171,7 @@ async def train_step(run: Run) -> None:
     run.zero_steps = 0 if rewarded(groups) else run.zero_steps + 1
     warnings = served_warnings(groups, run.policy) + zero_warnings(run.zero_steps)
     warnings += group_warnings(metrics, run.quiet_steps)
+    warnings += time_warnings(run.late, int(metrics["rollouts"]), run.config.rollouts.limits)
     if batch.data:
         learned, more = await learn(run, batch)
         metrics |= learned
@@ -242,11 +246,16 @@ def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
     run.tracker.log(metrics, step=run.step)
     left = (run.config.steps - run.step) * sum(run.step_seconds) / len(run.step_seconds) + run.eval_seconds
     run.say(step_line(run.step, run.config.steps, metrics, left))
-    for line in warnings:
-        run.folder.append_event("warning", step=run.step, text=line)
-        run.say(f"  WARNING {line}")
+    warn(run, warnings)
     if warnings and run.config.on_canary == "stop":
         raise TrainingError(f"stopped after step {run.step} by on_canary = 'stop': {warnings[0]}")
+
+
+def warn(run: Run, lines: Sequence[str]) -> None:
+    """Say it and put it on record."""
+    for line in lines:
+        run.folder.append_event("warning", step=run.step, text=line)
+        run.say(f"  WARNING {line}")
 
 
 def evaluation_due(run: Run) -> bool:
@@ -260,7 +269,7 @@ def evaluation_due(run: Run) -> bool:
 async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:
     """Success on held-out tasks under the present policy, recorded under `phase`."""
     started = time.monotonic()
-    run.phase, run.evaluated, e = phase, 0, run.config.eval
+    run.phase, run.evaluated, run.late, e = phase, 0, 0, run.config.eval
     run.rollouts.finished = journalled(run, phase)
     scores = await evaluate_with(
         run.rollouts, list(run.book.envs.values()), tasks=e.tasks, temperature=e.temperature, policy=run.policy
@@ -269,6 +278,7 @@ async def evaluate_phase(run: Run, phase: str) -> dict[str, Score]:
     run.folder.append_event("evaluation", phase=phase, step=run.step, **{k: s.to_dict() for k, s in scores.items()})
     shown = "  ".join(f"{name} {score}" for name, score in scores.items())
     run.say(f"{phase}: {shown}  ({scores[POOLED].n} held-out rollouts, {duration(run.eval_seconds)})")
+    warn(run, time_warnings(run.late, run.evaluated, run.config.rollouts.limits))
     return scores
 
 
@@ -323,6 +333,7 @@ async def open_run(config: RunConfig, envs: Sequence[Env], folder: RunFolder, sa
 def record(run: Run, trajectory: Trajectory, task: Task) -> None:
     """Journal a rollout the moment it ends, and show that an evaluation moves."""
     run.folder.add_rollout(trajectory, task, run.step + (run.phase == "train"), run.phase)
+    run.late += trajectory.stop_reason is StopReason.TIME
     if run.phase != "train":
         run.evaluated += 1
         total = sum(min(run.config.eval.tasks, len(env.tasks("heldout"))) for env in run.book.envs.values())

@@ -134,19 +134,33 @@ def finish(process: subprocess.Popen[bytes]) -> float:
     return time.monotonic() - started
 
 
-def check_kills(model: Path, tmp_path: Path, steps: int, kills: int) -> None:
-    """Killed at random moments spread over as long as the whole run takes, each time going on from what is left."""
-    seconds = finish(start(model, tmp_path / "whole", steps))
-    rng = random.Random(1)
-    for _ in range(kills):
-        process = start(model, tmp_path / "cut", steps)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0.0, 1.5 * seconds / kills))
-        assert process.returncode is None, "it ended before it was killed"
+def kill(process: subprocess.Popen[bytes], after: float) -> bool:
+    """Kill it after so many seconds; whether it was still alive."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(after)
+    alive = process.returncode is None
+    if alive:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    finish(start(model, tmp_path / "cut", steps))
-    whole, cut = (RunFolder.open("r", tmp_path / name) for name in ("whole", "cut"))
+    process.communicate()
+    return alive
+
+
+def check_kills(model: Path, tmp_path: Path, steps: int, kills: int) -> None:
+    """Killed at random moments, each time going on from what is left; a run that got through makes way for a new one."""
+    seconds = finish(start(model, tmp_path / "whole", steps))
+    whole = RunFolder.open("r", tmp_path / "whole")
+    rng = random.Random(1)
+    killed, runs = 0, [tmp_path / "cut-0"]
+    while killed < kills:
+        killed += kill(start(model, runs[-1], steps), after=rng.uniform(0.0, 1.5 * seconds / kills))
+        if (runs[-1] / "r" / "summary.json").exists():
+            runs.append(tmp_path / f"cut-{len(runs)}")
+    finish(start(model, runs[-1], steps))
+    for folder in runs:
+        check_same_run(whole, RunFolder.open("r", folder))
+
+
+def check_same_run(whole: RunFolder, cut: RunFolder) -> None:
     check_same_learning(whole, cut)
     expected, got = whole.summary(), cut.summary()
     assert expected is not None

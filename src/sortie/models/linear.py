@@ -46,9 +46,8 @@ class Linear:
             return F.linear(x_TD, self.weight, self.bias)
         if self._packed is None:
             return product(x_TD, self.weight, self.bias)
-        if (
-            len(x_TD) == 1 and x_TD.dtype is torch.float32
-        ):  # the one case in which torch's own reads weights as they lie
+        # A single fp32 row is the one case in which torch's own reads weights as they lie.
+        if len(x_TD) == 1 and x_TD.dtype is torch.float32:
             return F.linear(x_TD, self.weight, self.bias)
         y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x_TD, self._packed, self.bias, "none", [], "")
         return y

@@ -71,7 +71,7 @@ def tokens_of(trajectory: Trajectory) -> Tokens:
     return [(list(n.token_ids), None if n.logprobs is None else list(n.logprobs)) for n in trajectory.nodes]
 
 
-def from_line(line: Mapping[str, Any], tokens: Sequence[tuple[list[int], list[float] | None]]) -> RolloutRecord:
+def from_line(line: Mapping[str, Any], tokens: Sequence[tuple[Sequence[int], list[float] | None]]) -> RolloutRecord:
     """Put a line and its token arrays together again.
 
     Raises: ValueError if their lengths do not match: they are not of one rollout.
@@ -108,7 +108,7 @@ def _node_to_dict(node: Node) -> dict[str, Any]:
     }
 
 
-def _node_from_dict(number: int, data: Mapping[str, Any], ids: list[int], logprobs: list[float] | None) -> Node:
+def _node_from_dict(number: int, data: Mapping[str, Any], ids: Sequence[int], logprobs: list[float] | None) -> Node:
     return Node(
         id=number,
         parent=data["parent"],

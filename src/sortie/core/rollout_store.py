@@ -83,6 +83,11 @@ class RolloutStore:
                 raise UsageError(f"{self._parquet_path(at)} lacks the tokens of rollout {line['id']!r}")
             yield from_line(line, arrays[serial])
 
+    def outlines(self) -> Iterator[RolloutRecord]:
+        """All rollouts in the order they ended, without their token arrays: `token_ids` is range(number of tokens)."""
+        for line in read_lines(self._index.path):
+            yield from_line(line, [(range(node["tokens"]), None) for node in line["nodes"]])
+
     def close(self) -> None:
         """Close the files; what is not sealed stays readable."""
         for lines in (self._index, *self._journals.values()):

@@ -2,6 +2,7 @@
 
     config.toml          every setting, defaults included
     metrics.jsonl        one line per training step
+    groups.jsonl         one line per training step: what was expected of each group, and what it brought
     events.jsonl         what happened besides: `created`, each `evaluation`, each `warning`
     rollouts/            every rollout that ended (see rollout_store)
     checkpoints/         adapters with optimiser state, and what else a step is resumed from
@@ -19,7 +20,7 @@ import json
 import shutil
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -67,6 +68,7 @@ class RunFolder:
         """Use `create` or `open`."""
         self.path = path
         self._metrics = Lines(path / "metrics.jsonl")
+        self._groups = Lines(path / "groups.jsonl")
         self._events = Lines(path / "events.jsonl")
         self._rollouts = RolloutStore(path / "rollouts")
         self._lock: FileLock | None = None
@@ -119,7 +121,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the files and give up the lock."""
-        for lines in (self._metrics, self._events, self._rollouts):
+        for lines in (self._metrics, self._groups, self._events, self._rollouts):
             lines.close()
         if self._lock is not None:
             self._lock.release()
@@ -181,6 +183,10 @@ class RunFolder:
         """Add one step's line; `at` is added."""
         self._metrics.append({**metrics, "at": time.time()})
 
+    def append_groups(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
+        """Add what a step expected of its groups and what they brought."""
+        self._groups.append({"step": step, "groups": list(groups)})
+
     def append_event(self, kind: str, **fields: Any) -> None:
         """Add one event."""
         self._events.append({"kind": kind, "at": time.time(), **fields})
@@ -201,9 +207,17 @@ class RunFolder:
         """Rollouts in the order they ended, of one step or of all."""
         return self._rollouts.read(step)
 
+    def outlines(self) -> Iterator[RolloutRecord]:
+        """The same without reading token arrays: ids are placeholders of the right number, logprobs None."""
+        return self._rollouts.outlines()
+
     def metrics(self) -> list[dict[str, Any]]:
         """One entry per step; a step that was done again counts once, as it came out last."""
         return list({line.get("step"): line for line in read_lines(self._metrics.path)}.values())
+
+    def groups(self) -> dict[int, list[dict[str, Any]]]:
+        """Step -> its groups as they were last written; empty for runs that kept no such record."""
+        return {line["step"]: line["groups"] for line in read_lines(self._groups.path)}
 
     def events(self) -> list[dict[str, Any]]:
         """Events in order."""

@@ -33,6 +33,7 @@ from sortie.orchestrator.checks import (
 from sortie.orchestrator.config import RunConfig
 from sortie.orchestrator.evaluate import POOLED, Score, evaluate_with
 from sortie.orchestrator.first_token import first_token_noted
+from sortie.orchestrator.group_notes import expectations, note_of
 from sortie.orchestrator.metrics import duration, rollout_metrics, step_line
 from sortie.orchestrator.probe import probe
 from sortie.orchestrator.resume import commit, continued_config, journalled, restore
@@ -90,6 +91,8 @@ class Run:
     """Rollouts that the evaluation in progress has behind it."""
     late: int = 0
     """Rollouts of the evaluation or step in progress that ran out of time."""
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    """Of each group of the step in progress: what was expected of it and what it brought."""
 
     @property
     def elapsed_s(self) -> float:
@@ -161,7 +164,7 @@ async def train_in(folder: RunFolder, config: RunConfig, envs: Sequence[Env], sa
 
 async def train_step(run: Run) -> None:
     """Choose, roll out, learn, publish; then say what happened."""
-    started, run.late = time.monotonic(), 0
+    started, run.late, run.notes = time.monotonic(), 0, []
     kept, replaced = await roll_out(run)
     rolled = time.monotonic()
     groups = kept + replaced
@@ -205,12 +208,14 @@ async def roll_out(run: Run) -> tuple[list[Group], list[Group]]:
     run.rollouts.finished = journalled(run, "train")
     for _ in range(REFILL_ROUNDS):
         assignments = run.scheduler.select(wanted, run.config.rollouts.group_size)
+        expected = expectations(run.scheduler, assignments)
         groups = await asyncio.gather(*(run_assignment(run, assignment) for assignment in assignments))
         if not any(group.scored for group in kept + replaced + groups):
             raise TrainingError(f"no rollout of step {run.step + 1} could be scored: {first_error(groups)}")
         verdicts = run.scheduler.observe([result_of(group) for group in groups])
-        for group, verdict in zip(groups, verdicts, strict=True):
+        for group, verdict, expectation in zip(groups, verdicts, expected, strict=True):
             (kept if verdict == "keep" else replaced).append(group)
+            run.notes.append(note_of(group, verdict, expectation))
         wanted = verdicts.count("refill")
         if not wanted:
             break
@@ -242,6 +247,7 @@ async def learn(run: Run, batch: Batch) -> tuple[dict[str, float], list[str]]:
 def report(run: Run, metrics: dict[str, Any], warnings: Sequence[str]) -> None:
     """Put the step on the console and into the run folder."""
     run.folder.seal_step(run.step)
+    run.folder.append_groups(run.step, run.notes)
     run.folder.append_metrics(metrics)
     run.tracker.log(metrics, step=run.step)
     left = (run.config.steps - run.step) * sum(run.step_seconds) / len(run.step_seconds) + run.eval_seconds

@@ -28,6 +28,7 @@ async def commit(run: Run, metrics: Mapping[str, Any]) -> None:
     state = {
         "step": run.step,
         "metrics": dict(metrics),
+        "groups": run.notes,
         "scheduler": run.scheduler.state_dict(),
         "visits": dict(run.book.visits),
         "quiet_steps": run.quiet_steps,
@@ -57,6 +58,7 @@ async def restore(run: Run) -> None:
         run.earlier_s, run.step_seconds = state["elapsed_s"], list(state["step_seconds"])
         run.eval_seconds = state["eval_seconds"]
         if step not in {line["step"] for line in run.folder.metrics()}:  # killed between commit and report
+            run.folder.append_groups(step, state.get("groups", []))
             run.folder.append_metrics(state["metrics"])
     run.policy = await run.client.publish()
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from sortie.core.group import Features
 from sortie.scheduling.belief import Belief
 from sortie.scheduling.choice import Reason, width
 from sortie.scheduling.factors import Floats, Ints
@@ -101,6 +102,15 @@ class Explanation:
     """Logits gained per squared advantage in the same environment, hint, pattern, or anywhere: mean and sd."""
     factors: tuple[FactorView, ...]
     tasks: tuple[TaskView, ...]
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A task scheduler that says what it believes, and why it chose."""
+
+    def explain(self, keys: Sequence[str] | None = None, environment: str | None = None) -> Explanation: ...
+    def views(self, keys: Sequence[str]) -> tuple[TaskView, ...]: ...
+    def patterns_of(self, features: Sequence[Features]) -> list[int]: ...
 
 
 def tasks_of(

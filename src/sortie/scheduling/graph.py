@@ -88,6 +88,12 @@ class Graph:
         """Pattern of rollouts with these features."""
         return 1 + self.behaviour.assign(as_vectors(features))
 
+    def patterns_of(self, features: Sequence[Features]) -> list[int]:
+        """The same, without making new ones."""
+        if not len(self.behaviour):
+            return [0] * len(features)
+        return [1 + int(n) for n in self.behaviour.assign(as_vectors(features), grow=False)]
+
     def factors(self) -> Factors:
         """The graph as arrays."""
         hints = np.eye(self.hints)

@@ -21,6 +21,7 @@ from sortie.cli.export import export
 from sortie.cli.model import model
 from sortie.cli.rollout import rollout
 from sortie.cli.runs import runs
+from sortie.cli.schedule import schedule
 from sortie.cli.train import train
 from sortie.core.errors import SortieError, UsageError
 
@@ -39,7 +40,7 @@ def cli() -> None:
     """
 
 
-for command in (train, evaluate, rollout, chat, export, runs, env, model, doctor):
+for command in (train, evaluate, rollout, chat, export, runs, schedule, env, model, doctor):
     cli.add_command(command)
 
 

@@ -19,13 +19,19 @@ def print_json(value: Any) -> None:
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
     """Columns as wide as their widest cell; `empty` if there are no rows."""
+    for line in table_lines(rows, columns) or [empty]:
+        click.echo(line)
+
+
+def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
+    """The same as lines, none for no rows; without `columns`, those of all rows as they first occur."""
     if not rows:
-        click.echo(empty)
-        return
+        return []
+    if columns is None:
+        columns = list(dict.fromkeys(column for row in rows for column in row))
     cells = [list(columns)] + [[_cell(row.get(column)) for column in columns] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    for line in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

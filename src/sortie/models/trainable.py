@@ -56,21 +56,23 @@ def _call(function: type[torch.autograd.Function], *inputs: Any) -> Tensor:
 
 
 class _NormLinear(torch.autograd.Function):
-    """norm(x) (W + B A)^T + bias; keeps x."""
+    """norm(x) (W + B A)^T + bias; keeps x, and the factor that norms it."""
 
     @staticmethod
     def forward(
         ctx: Any, x_TD: Tensor, norm: Tensor, eps: float, linear: Linear, a: Tensor | None, b: Tensor | None
     ) -> Tensor:
-        ctx.save_for_backward(x_TD, norm, a, b)
-        ctx.eps, ctx.linear = eps, linear
-        return _product(F.rms_norm(x_TD, norm.shape, norm, eps), linear, a, b)
+        exact_TD = x_TD.to(_exact(x_TD), copy=True)
+        length_T1 = torch.linalg.vector_norm(exact_TD, dim=1, keepdim=True)
+        scale_T1 = (length_T1.square_() / x_TD.shape[1]).add_(eps).rsqrt_()
+        ctx.save_for_backward(x_TD, scale_T1, norm, a, b)
+        ctx.linear = linear
+        return _product(exact_TD.mul_(scale_T1).mul_(norm).to(x_TD.dtype), linear, a, b)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None, None, Tensor | None, Tensor | None]:
-        x_TD, norm, a, b = ctx.saved_tensors
-        square_T1 = torch.linalg.vector_norm(x_TD, dim=1, keepdim=True, dtype=_exact(x_TD)).square()
-        scale_T1 = (square_T1 / x_TD.shape[1] + ctx.eps).rsqrt().to(x_TD.dtype)
+        x_TD, exact_T1, norm, a, b = ctx.saved_tensors
+        scale_T1 = exact_T1.to(x_TD.dtype)
         unit_TD = x_TD * scale_T1
         dh_TD, da, db = _product_backward(grads[0], unit_TD * norm, ctx.linear, a, b, wanted=ctx.needs_input_grad[0])
         if dh_TD is None:
@@ -144,7 +146,7 @@ class _AddGatedLinear(torch.autograd.Function):
         dgate_up_T = torch.empty_like(gate_up_T)
         dgate_TF, dup_TF = dgate_up_T.chunk(2, dim=1)
         torch.mul(dh_TF, active_TF, out=dup_TF)
-        dgate_TF.copy_(torch.ops.aten.silu_backward(dh_TF.mul_(up_TF), gate_TF))
+        torch.ops.aten.silu_backward.grad_input(dh_TF.mul_(up_TF), gate_TF, grad_input=dgate_TF)
         return grads[0], dgate_up_T, None, da, db
 
 

@@ -120,14 +120,25 @@ class Belief:
         seen = at != NONE
         mine = np.where(seen, at, 0)
         cell, hint = pairs.cell[rows].astype(np.int64), pairs.hint[rows].astype(np.int64)
-        pattern = self.graph.patterns + hint
+        pattern = self._patterns(rows)
         precision, value, then = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(rows), EXPOSURES))
         if seen.any():
-            pattern = np.where(seen, sites.pattern[mine], pattern)
             precision = np.where(seen, sites.remaining(self.clock, self._forget)[mine], 0.0)
             value, then = sites.value[mine], sites.exposure[mine]
         exposure = self._exposures(pairs.environment[rows], hint, pattern, version)
         return reader.logits(reader.shared(cell, hint, pattern), exposure, precision, value, then)
+
+    def gained(self, rows: Ints) -> Floats:
+        """Logits that training so far is believed to have added to the success of some pairs."""
+        posterior, hint = self.view().posterior, self.pairs.hint[rows].astype(np.int64)
+        exposure = self._exposures(self.pairs.environment[rows], hint, self._patterns(rows))
+        return np.asarray(exposure @ posterior.mean[posterior.factors.exposures])
+
+    def _patterns(self, rows: Ints) -> Ints:
+        """Pattern of some pairs; of those without observations, the number that stands for their hint's mixture."""
+        pairs, sites = self.pairs, self.sites
+        at, mixed = pairs.site[rows].astype(np.int64), self.graph.patterns + pairs.hint[rows].astype(np.int64)
+        return np.where(at != NONE, sites.pattern[at], mixed) if len(sites) else mixed
 
     def of_sites(self) -> tuple[Floats, Floats]:
         """Mean and variance of the logits of the pairs with observations, in the order of `sites`."""

@@ -214,8 +214,10 @@ class EnvSched:
         }
 
     def _views(self, rows: Ints) -> tuple[TaskView, ...]:
+        """With values as `select` computes them, so that they can be compared with the last place's."""
         belief, n = self._belief, self._group_size
-        value = self._value(outlook(*belief.logits(rows), n), rows, belief.pairs.environment[rows].astype(np.int64))
+        look = quick_outlook(*belief.logits(rows), n)
+        value = self._value(look, rows, belief.pairs.environment[rows].astype(np.int64))
         return tasks_of(belief, rows, value, self._config.coverage, n, set(self._ledger.busy), self._reasons)
 
     def _rows(self, keys: Sequence[str]) -> Ints:

@@ -47,6 +47,8 @@ class TaskView:
     """Expected variance of a (scaled) reward."""
     chance: float
     """Chance that the rewards of a group of `group_size` differ."""
+    learned: float
+    """Logits of success that training in its environment, hint, pattern and anywhere is believed to have brought it."""
     signal: float
     """Part of the score: expected signal, 1 at most for binary rewards."""
     spread: float
@@ -125,7 +127,7 @@ def tasks_of(
     """Views of some pairs; `value` has one entry per row, `coverage` is the weight of the bonus."""
     pairs, stats, sites = belief.pairs, belief.environments, belief.sites
     mean, var = belief.logits(rows)
-    look, sd = outlook(mean, var, group_size), np.sqrt(var)
+    look, sd, learned = outlook(mean, var, group_size), np.sqrt(var), belief.gained(rows)
     low, high = _sigmoid(mean - Z90 * sd), _sigmoid(mean + Z90 * sd)
     environment, hint = pairs.environment[rows], pairs.hint[rows]
     bonus = coverage * 0.5 * (width(stats.count)[environment] + width(belief.counts[0])[hint])
@@ -144,6 +146,7 @@ def tasks_of(
                 high=float(high[i]),
                 variance=float(look.variance[i] * stats.spread[environment[i]]),
                 chance=float(look.chance[i] * stats.differing[environment[i]]),
+                learned=float(learned[i]),
                 signal=float(value.signal[i]),
                 spread=float(value.spread[i]),
                 coverage=float(bonus[i]),

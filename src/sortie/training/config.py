@@ -25,7 +25,7 @@ class LossConfig(Config):
 class TrainerConfig(Config):
     """How the local trainer lays out its work."""
 
-    pack_tokens: int = Field(2048, ge=64)
+    pack_tokens: int = Field(2304, ge=64)
     """Most distinct tokens in one forward-backward pass, unless one row alone is longer. Bounds activation memory."""
     logit_chunk: int = Field(128, ge=1)
     """Positions whose logits exist at once."""

@@ -23,7 +23,8 @@ def schedule() -> None:
     "tasks",
     metavar="KEY",
     multiple=True,
-    help="Why this task was or was not chosen at the last select; its key or the beginning of it; may be repeated. The text then is only about these.",
+    help="Why this task was or was not chosen at the last select; its key or the beginning of it; may be repeated. "
+    "The text then is only about these.",
 )
 @click.option(
     "--plot",

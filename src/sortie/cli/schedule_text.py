@@ -209,10 +209,16 @@ def _next(told: ScheduleReport) -> Iterator[str]:
     if not told.next:
         return
     yield from ("", "NEXT: what would be chosen first now")
-    yield from table_lines([_task_row(task, reason=task.why.removeprefix("chosen ")) for task in told.next])
+    yield from table_lines([_task_row(task, reason=_reason(task)) for task in told.next])
 
 
-def _task_row(task: TaskReport, *, reason: str) -> dict[str, Any]:
+def _reason(task: TaskReport) -> str | None:
+    if task.value is None:
+        return None
+    return task.why.removeprefix("not ").removeprefix("chosen").removeprefix(":").strip()
+
+
+def _task_row(task: TaskReport, *, reason: str | None) -> dict[str, Any]:
     row: dict[str, Any] = {"task": task.key, "tried": task.visits}
     if task.value is not None:
         row |= {
@@ -220,18 +226,20 @@ def _task_row(task: TaskReport, *, reason: str) -> dict[str, Any]:
             "variance": task.variance,
             "value": task.value,
         }
-    return {**row, "why": reason, "prompt": task.text[:40]}
+    why = {} if reason is None else {"why": reason}
+    return {**row, **why, "prompt": task.text[:40]}
 
 
 def _untried(told: ScheduleReport) -> Iterator[str]:
     if not told.untried or told.untried_tasks is None:
         return
-    yield from ("", f"NEVER TRIED: {_count(told.untried_tasks, 'task')}; the largest lots, alike in all that is known")
+    alike = "; the largest lots, alike in all that is known" if told.untried[0].example else ""
+    yield from ("", f"NEVER TRIED: {_count(told.untried_tasks, 'task')}{alike}")
     rows = []
     for lot in told.untried:
         row: dict[str, Any] = {"tasks": lot.tasks, "environment": lot.environment}
         if lot.example is not None:
-            shown = _task_row(lot.example, reason=lot.example.why.removeprefix("not chosen: "))
+            shown = _task_row(lot.example, reason=_reason(lot.example))
             del shown["tried"], shown["prompt"], shown["task"]
             row |= {"hint": lot.hint, **shown, "for example": lot.example.key}
         rows.append(row)

@@ -79,10 +79,12 @@ def _coverage_and_waste(axes: Any, steps: Sequence[StepReport]) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0, 0.5, 1], ["0", "50%", "100%"])
     axes.set_xlabel("step", color=FAINT, fontsize=9)
-    _legend(axes, bool(steps), above=True)
+    _legend(axes, bool(steps))
 
 
 def _groups(axes: Any, steps: Sequence[StepReport]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     _style(axes, "groups per environment", steps)
     totals: dict[str, int] = {}
     for step in steps:
@@ -95,6 +97,7 @@ def _groups(axes: Any, steps: Sequence[StepReport]) -> None:
         one = [_of(step, env, named) for step in steps]
         axes.bar([step.step for step in steps], one, 0.72, floor, color=_PALETTE[i], label=f"{env} {sum(one)}")
         floor = [a + b for a, b in zip(floor, one, strict=True)]
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step", color=FAINT, fontsize=9)
     if totals:
         axes.legend(
@@ -133,7 +136,7 @@ def _style(axes: Any, title: str, steps: Sequence[StepReport]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _legend(axes: Any, drawn: bool, *, above: bool = False) -> None:
+def _legend(axes: Any, drawn: bool) -> None:
     if not drawn:
         _say(axes, "no step yet")
         return

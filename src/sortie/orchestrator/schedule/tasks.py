@@ -150,10 +150,12 @@ class Moment:
         same = self._same[view.environment, view.hint]
         if not view.visits and same > 1 and alike:
             return f"not chosen: as good as {same - 1} other untried ones, of which {alike} got a place by lot"
-        return (
-            f"not chosen: {of_env} of {len(places)} places went to {view.environment}, its largest share, or enough to "
-            "lower its bonus for what is little tried"
-        )
+        if of_env:
+            return (
+                f"not chosen: {of_env} of {len(places)} places went to its environment, which is its largest share, or "
+                "lowered its bonus for what is little tried"
+            )
+        return "not chosen: the places below its value went to tasks next in line in a better lot"
 
     def untried(self) -> list[Untried]:
         """Groups of like tasks never tried, the largest first."""

@@ -1,4 +1,7 @@
-"""EnvSched with parts taken out, by the options of its Config. A relation of 0.01 logits relates nothing."""
+"""EnvSched with parts taken out, by the options of its Config. A relation of 0.01 logits relates nothing.
+
+That every group has the same number of rollouts is the default; the counterpart has the better groups made larger.
+"""
 
 from __future__ import annotations
 
@@ -16,5 +19,6 @@ ABLATIONS = {
     "envsched, patterns only": _without(*_ENVIRONMENTS, "cell"),
     "envsched, no coverage": "envsched:coverage=0:spread=0:least_share=0",
     "envsched, nothing fitted": "envsched:trials=0",
+    "envsched, unequal groups": "envsched:stretch=2",
 }
 """What a table calls it, to its label."""

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import publish
+from benchmarks.scheduling.runner import options_of
 from benchmarks.scheduling.surface import blurred, patterns_of, text_of
 from benchmarks.scheduling.worlds import GROUP_SIZE, sigmoid
 from sortie.scheduling import EnvironmentRecord, GroupResult, TaskRecord, build
@@ -53,9 +54,9 @@ def measure(scheduler_name: str, pairs: int, updates: int) -> dict[str, Any]:
     gc.collect()
     with_records = resident_bytes()
     started = time.perf_counter()
-    scheduler = build(
-        scheduler_name, records, environments=[EnvironmentRecord(name=f"env{e}") for e in range(environments)]
-    )
+    name, _, rest = scheduler_name.partition(":")
+    known = [EnvironmentRecord(name=f"env{e}") for e in range(environments)]
+    scheduler = build(name, records, environments=known, **options_of(rest))
     build_s = time.perf_counter() - started
     selects, observes = [], []
     for version in range(updates):
@@ -102,7 +103,7 @@ def resident_bytes() -> int:
 def main(given: Sequence[str] | None = None) -> None:
     """Measure every size, each in a fresh process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scheduling.scale")
-    parser.add_argument("--scheduler", default="envsched", help="names, by commas")
+    parser.add_argument("--scheduler", default="envsched", help="by commas, each NAME or NAME:OPTION=VALUE:...")
     parser.add_argument("--pairs", default=",".join(map(str, SIZES)), help="sizes, by commas")
     parser.add_argument("--updates", type=int, default=100, help="of each size; the p99 is of these")
     parser.add_argument("--quick", action="store_true", help="20 updates")

@@ -54,7 +54,7 @@ class Learner:
         for version in range(steps):
             results = []
             for a in scheduler.select(groups, n):
-                rewards = self.rewards(a.key, n)
+                rewards = self.rewards(a.key, a.rollouts)
                 results.append(
                     GroupResult(key=a.key, assignment=a.id, rewards=tuple(rewards.tolist()), version=version)
                 )

@@ -15,15 +15,16 @@ from pydantic import Field
 
 from sortie.core.config import Config
 from sortie.core.group import Assignment, EnvironmentRecord, Features, GroupResult, TaskRecord, Verdict
+from sortie.scheduling.allocation import allocate, bounds
 from sortie.scheduling.belief import Belief
 from sortie.scheduling.choice import Choice, Pool, Reason
 from sortie.scheduling.explain import Explanation, TaskView, factors_of, learning_of, tasks_of
-from sortie.scheduling.factors import Ints
+from sortie.scheduling.factors import Floats, Ints
 from sortie.scheduling.keyed import uniforms
 from sortie.scheduling.ledger import Ledger, check_request
 from sortie.scheduling.pairs import NONE
 from sortie.scheduling.scheduler import Prediction
-from sortie.scheduling.signal import Outlook, outlook, quick_outlook
+from sortie.scheduling.signal import Outlook, added_chance, outlook, quick_outlook
 from sortie.scheduling.strengths import Strengths
 from sortie.scheduling.value import Value, value_of
 
@@ -37,6 +38,9 @@ class EnvSchedConfig(Config):
     """Weight of the standard deviation of the signal."""
     coverage: float = Field(0.1, ge=0)
     """Weight of the bonus for what an environment and a hint were tried little lately."""
+    stretch: float = Field(1.0, ge=1)
+    """A group has between group_size / stretch (but 2) and group_size x stretch rollouts, more where they are worth
+    more; 1: all are of the same size. Off by default: docs/envsched.md, "How many rollouts each"."""
     memory: float = Field(0.9, gt=0, le=1)
     """What a group counts for coverage and reward ranges after one more policy version."""
     random_share: float = Field(0.03, ge=0, le=1)
@@ -112,8 +116,12 @@ class EnvSched:
         self._selects += 1
         self._group_size = group_size
         self._reasons = {pairs.records[i].key: why for i, why in zip(choice.pairs, choice.reasons, strict=True)}
-        self._note(np.array(choice.pairs, dtype=np.int64), group_size)
-        return self._ledger.issue([pairs.records[i].key for i in chosen], group_size)
+        rows = np.array(chosen, dtype=np.int64)
+        sizes = self._sizes(rows, group_size)
+        self._note(rows, sizes)
+        return [
+            self._ledger.issue([pairs.records[i].key], size)[0] for i, size in zip(chosen, sizes.tolist(), strict=True)
+        ]
 
     def observe(self, results: Sequence[GroupResult]) -> list[Verdict]:
         """Learn from every group that counts; keep them all."""
@@ -253,13 +261,13 @@ class EnvSched:
         )
 
     def _value(self, look: Outlook, pair: Ints, environment: Ints) -> Value:
-        pairs, config = self._belief.pairs, self._config
-        divisor = np.asarray((pairs.cost[pair] / max(self._mean_cost(), 1e-12)).astype(float) ** config.cost_exponent)
-        stats = self._belief.environments
+        config, stats = self._config, self._belief.environments
+        divisor = self._divisor(pair)
         return value_of(look, environment, stats, kind=config.signal, spread=config.spread, divisor=divisor)
 
-    def _mean_cost(self) -> float:
-        return float(self._belief.pairs.cost.mean())
+    def _divisor(self, pair: Ints) -> Floats:
+        cost = self._belief.pairs.cost
+        return np.asarray((cost[pair] / max(float(cost.mean()), 1e-12)).astype(float) ** self._config.cost_exponent)
 
     def _fill(self, choice: Choice, pool: Pool, number: int) -> None:
         """Choose `number` candidates: the random share, what environments are owed, then the best."""
@@ -292,13 +300,25 @@ class EnvSched:
         first = order[np.isin(order, busy)][:number]
         return [int(row) for row in np.append(first, np.resize(order, number - len(first)))]
 
-    def _note(self, rows: Ints, group_size: int) -> None:
+    def _sizes(self, rows: Ints, group_size: int) -> Ints:
+        """Rollouts for each of the chosen pairs."""
+        least, most = bounds(group_size, self._config.stretch)
+        if most == least:
+            return np.full(len(rows), group_size)
+        logits, env = self._belief.logits(rows), self._belief.pairs.environment[rows].astype(np.int64)
+        if self._config.signal == "variance":
+            value = self._value(quick_outlook(*logits, group_size), rows, env)
+            worth = np.repeat(value.fixed[:, None], most - least, axis=1)
+        else:
+            scale = self._belief.environments.differing[env] / self._divisor(rows)
+            worth = scale[:, None] * added_chance(*logits, least, most)
+        return allocate(worth, group_size, least)
+
+    def _note(self, rows: Ints, sizes: Ints) -> None:
         stats, env = self._belief.environments, self._belief.pairs.environment[rows]
-        look = quick_outlook(*self._belief.logits(rows), group_size)
-        self._last["predicted_informative_share"] = (
-            float((look.chance * stats.differing[env]).mean()) if len(rows) else 0.0
-        )
-        self._last["predicted_variance"] = float((look.variance * stats.spread[env]).mean()) if len(rows) else 0.0
+        look = outlook(*self._belief.logits(rows), sizes)
+        self._last["predicted_informative_share"] = float((look.chance * stats.differing[env]).mean())
+        self._last["predicted_variance"] = float((look.variance * stats.spread[env]).mean())
 
 
 def _none() -> Ints:

@@ -34,8 +34,8 @@ class Outlook:
     chance_sd: Floats
 
 
-def outlook(mean: Floats, var: Floats, n: int) -> Outlook:
-    """Integrate over logit(p) ~ N(mean, var) by Gauss-Hermite quadrature with 16 nodes.
+def outlook(mean: Floats, var: Floats, n: int | NDArray[np.int64]) -> Outlook:
+    """Integrate over logit(p) ~ N(mean, var) by Gauss-Hermite quadrature with 16 nodes; `n` for all, or one per pair.
 
     Errors of the expectations stay below 0.01 for standard deviations to 3 and n to 32.
     """
@@ -46,6 +46,18 @@ def outlook(mean: Floats, var: Floats, n: int) -> Outlook:
     signal = p * np.exp(log_fail)
     chance = 1.0 - np.exp(n * log_pass) - np.exp(n * log_fail)
     return Outlook(*_moments(p), *_moments(signal), *_moments(chance))
+
+
+def added_chance(mean: Floats, var: Floats, least: int, most: int) -> Floats:
+    """What each rollout after `least` adds to the chance that a group's rewards differ, [N, most - least].
+
+    Rollout n + 1 adds E[p^n (1 - p) + (1 - p)^n p], never more than the one before it.
+    """
+    f = mean + np.sqrt(var) * _NODES[:, None]
+    log_fail = -np.logaddexp(0.0, f)
+    log_pass = log_fail + f
+    added = [_WEIGHTS @ (np.exp(n * log_pass + log_fail) + np.exp(n * log_fail + log_pass)) for n in range(least, most)]
+    return np.stack(added, axis=1)
 
 
 MEANS, SDS = np.linspace(-14.0, 14.0, 225), np.linspace(0.0, 5.0, 81)

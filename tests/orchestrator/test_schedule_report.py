@@ -164,7 +164,15 @@ def test_wrong_names_are_refused_with_the_nearest(planned: RunFolder, runs: Path
         explain_run(planned, tasks=[key[:-1] + "_"], envs=worlds())
     with pytest.raises(UsageError, match="tasks begin with 'letters/'"):
         explain_run(planned, tasks=["letters/"], envs=worlds())
+
+
+def test_one_environment_alone_is_told_of_its_own_groups_only(planned: RunFolder) -> None:
     only = explain_run(planned, env="given", envs=worlds())
+    for step in only.step_reports:
+        assert (step.predicted_variance is None) == (not step.groups)
+    assert only.tried_tasks == len(
+        {n["key"] for notes in planned.groups().values() for n in notes if "given/" in n["key"]}
+    )
     assert {factor.name for factor in only.factors if factor.kind == "environment"} == {"given"}
 
 

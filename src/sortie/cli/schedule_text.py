@@ -47,6 +47,8 @@ def _head(told: ScheduleReport) -> Iterator[str]:
             f"{_count(told.groups, 'group')}, {_count(told.rollouts, 'rollout')}: "
             f"{told.wasted_share:.0%} of the rollouts taught nothing"
         )
+        of = "" if told.untried_tasks is None else f" of {told.tried_tasks + told.untried_tasks}"
+        yield f"{told.tried_tasks}{of} tasks were tried, {told.groups / told.tried_tasks:.1f} groups each"
     if told.unfinished:
         yield f"{_count(told.unfinished, 'rollout')} of a step that is not finished are not counted"
     for note in told.notes:

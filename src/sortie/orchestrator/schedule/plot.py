@@ -75,8 +75,8 @@ def _coverage_and_waste(axes: Any, steps: Sequence[StepReport]) -> None:
     _style(axes, "rollouts that taught nothing, and coverage", steps)
     points = [(step.step, step.wasted) for step in steps if step.wasted is not None]
     axes.bar([x for x, _ in points], [y for _, y in points], width=0.72, color="#e9c7c2", label="taught nothing")
-    _line(axes, steps, "coverage", "#2a9d6e", "coverage: share of what the scheduler tells apart that was tried")
-    axes.set_ylim(0, 1.02)
+    _line(axes, steps, "coverage", "#2a9d6e", "coverage, as the scheduler counts it")
+    axes.set_ylim(0, 1.25)
     axes.set_yticks([0, 0.5, 1], ["0", "50%", "100%"])
     axes.set_xlabel("step", color=FAINT, fontsize=9)
     _legend(axes, bool(steps))

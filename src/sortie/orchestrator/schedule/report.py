@@ -55,6 +55,7 @@ class ScheduleReport:
     next: tuple[TaskReport, ...]
     """What the next select takes first."""
     untried: tuple[Untried, ...]
+    tried_tasks: int
     untried_tasks: int | None
     """Training tasks without a group; None where the tasks are not known."""
 
@@ -123,7 +124,8 @@ class _Told:
 
     def report(self, wanted: Sequence[str]) -> ScheduleReport:
         groups, config = self.groups, self.config
-        steps = step_reports(groups, self.fates, self.folder.metrics())
+        logged = self.env is None and not self.spent.recorded
+        steps = step_reports(groups, self.fates, self.folder.metrics(), from_metrics=logged)
         rebuilt = self.rebuilt
         factors = factor_reports(
             groups,
@@ -156,6 +158,7 @@ class _Told:
             tasks=tasks,
             next=coming,
             untried=untried,
+            tried_tasks=len(tried),
             untried_tasks=sum(r.key not in tried for r in self.records) if rebuilt else None,
         )
 

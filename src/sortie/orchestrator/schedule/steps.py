@@ -56,17 +56,23 @@ class Calibration:
 
 
 def step_reports(
-    groups: Sequence[SpentGroup], fates: Sequence[Sequence[str]], metrics: Sequence[Mapping[str, Any]]
+    groups: Sequence[SpentGroup],
+    fates: Sequence[Sequence[str]],
+    metrics: Sequence[Mapping[str, Any]],
+    *,
+    from_metrics: bool,
 ) -> tuple[StepReport, ...]:
-    """One per finished step, in order."""
+    """One per finished step, in order; with `from_metrics`, what was predicted is the mean that each step logged."""
     made = []
     for line in sorted(metrics, key=lambda line: int(line["step"])):
         at = [(group, fate) for group, fate in zip(groups, fates, strict=True) if group.step == line["step"]]
         here = [group for group, _ in at]
         rollouts = [one for _, of_group in at for one in of_group]
         expected = [group.expected for group in here if group.expected is not None]
-        chance = mean(e.chance for e in expected)
-        variance = mean(e.variance for e in expected)
+        if from_metrics:
+            chance, variance = (line.get(f"scheduler/predicted_{name}") for name in ("informative_share", "variance"))
+        else:
+            chance, variance = mean(e.chance for e in expected), mean(e.variance for e in expected)
         counts: dict[str, int] = {}
         for group in here:
             counts[group.environment] = counts.get(group.environment, 0) + 1
@@ -74,9 +80,9 @@ def step_reports(
             StepReport(
                 step=int(line["step"]),
                 groups=counts,
-                predicted_informative=line.get("scheduler/predicted_informative_share") if chance is None else chance,
+                predicted_informative=chance,
                 informative=mean(float(group.informative) for group in here),
-                predicted_variance=line.get("scheduler/predicted_variance") if variance is None else variance,
+                predicted_variance=variance,
                 variance=mean(group.variance for group in here),
                 coverage=line.get("scheduler/coverage"),
                 wasted=mean(float(fate != TAUGHT) for fate in rollouts),

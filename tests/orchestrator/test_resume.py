@@ -146,7 +146,7 @@ def kill(process: subprocess.Popen[bytes], after: float) -> bool:
 
 
 def check_kills(model: Path, tmp_path: Path, steps: int, kills: int) -> None:
-    """Killed at random moments, each time going on from what is left; a run that got through makes way for a new one."""
+    """Killed at random moments, each time going on from what is left; a run that got through makes way for another."""
     seconds = finish(start(model, tmp_path / "whole", steps))
     whole = RunFolder.open("r", tmp_path / "whole")
     rng = random.Random(1)

@@ -322,3 +322,30 @@ def test_options_are_checked() -> None:
         build("envsched", tasks("a", 1), least_share=0.9)
     with pytest.raises(ConfigError, match=r"strengths.environment: .*greater than 0, got -1"):
         build("envsched", tasks("a", 1), strengths={"environment": -1})
+
+
+def test_a_lot_of_untried_tasks_lends_its_value_to_no_task_that_was_tried() -> None:
+    """Every place but the last goes to an untried task: solved ones are candidates of their own, and worth less."""
+    records = tasks("a", 12, level=1)
+    scheduler = build("envsched", records, random_share=0.0, least_share=0.0)
+    for i in range(0, 12, 2):
+        for _ in range(3):
+            show(scheduler, records[i].key, *[1.0] * 8)
+    for i in (1, 3):
+        show(scheduler, records[i].key, *[0.0, 1.0] * 4)
+    chosen = {a.key for a in scheduler.select(6, 8)}
+    assert chosen == {records[i].key for i in range(1, 12, 2)}
+
+
+def test_repeat_puts_tasks_not_seen_before_first() -> None:
+    records = tasks("a", 8, level=1)
+    mixed = [record.key for record in records[:3]]
+
+    def chosen(repeat: float) -> set[str]:
+        scheduler = build("envsched", records, random_share=0.0, least_share=0.0, coverage=0.0, repeat=repeat)
+        for key in mixed:
+            show(scheduler, key, *[0.0, 1.0] * 4)
+        return {a.key for a in scheduler.select(3, 8)}
+
+    assert chosen(0.0) == set(mixed)
+    assert not chosen(1.0) & set(mixed)

@@ -53,6 +53,9 @@ class Choice:
         self._pool, self._bins, self._blocked, self._cap = pool, bins, blocked, cap
         self._environment, self._hint = counts[0].copy(), counts[1].copy()
         self._heads = pool.pair.copy()
+        # A bin stands for its members without observations: the others are candidates of their own, at their own value.
+        self._queued = blocked.copy()
+        self._queued[pool.pair[pool.bin == NONE]] = True
 
     def take(self, pairs: Ints, environments: Ints, hints: Ints, reason: Reason) -> None:
         """Choose these, unless their environment is at its cap."""
@@ -108,7 +111,7 @@ class Choice:
         """Whether candidate i still has a pair to offer; a bin moves on to its next."""
         if self._heads[i] != NONE and self._blocked[self._heads[i]]:
             b = int(self._pool.bin[i])
-            self._heads[i] = NONE if b == NONE else self._bins.following(b, self._blocked)
+            self._heads[i] = NONE if b == NONE else self._bins.following(b, self._queued)
         return bool(self._heads[i] != NONE)
 
     def _now(self, candidates: Ints) -> Floats:
@@ -125,7 +128,7 @@ class Choice:
     def _take(self, pair: int, environment: int, hint: int, reason: Reason) -> None:
         self.pairs.append(pair)
         self.reasons.append(reason)
-        self._blocked[pair] = True
+        self._blocked[pair] = self._queued[pair] = True
         self.taken[environment] += 1
         self._environment[environment] += 1
         self._hint[hint] += 1

@@ -52,6 +52,9 @@ class EnvSchedConfig(Config):
     cap: float = Field(0.75, gt=0, le=1)
     """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
     others have no tasks to offer."""
+    repeat: float = Field(0.0, ge=0)
+    """Values of a task that was rolled out n times are divided by 1 + repeat x n: what generalises is learned from tasks
+    not seen before."""
     cost_exponent: float = Field(1.0, ge=0)
     """Values are divided by (cost / mean cost) to this power."""
     max_patterns: int = Field(64, ge=1, le=256)
@@ -262,7 +265,7 @@ class EnvSched:
 
     def _value(self, look: Outlook, pair: Ints, environment: Ints) -> Value:
         config, stats = self._config, self._belief.environments
-        divisor = self._divisor(pair)
+        divisor = self._divisor(pair) * (1.0 + config.repeat * self._belief.pairs.visits[pair])
         return value_of(look, environment, stats, kind=config.signal, spread=config.spread, divisor=divisor)
 
     def _divisor(self, pair: Ints) -> Floats:

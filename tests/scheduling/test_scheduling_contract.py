@@ -190,10 +190,15 @@ def test_a_result_of_another_task_is_refused(name: str) -> None:
 
 def test_a_reward_that_is_no_number_is_refused_and_nothing_changes(name: str) -> None:
     scheduler = build(name, tasks(3), seed=1)
-    (a,) = scheduler.select(1, 2)
+    good, a = scheduler.select(2, 2)
     state = json.dumps(scheduler.state_dict())
     with pytest.raises(ValueError, match=f"a reward of task '{a.key}' is nan; one that was not scored must be None"):
-        scheduler.observe([GroupResult(key=a.key, assignment=a.id, rewards=(1.0, float("nan")))])
+        scheduler.observe(
+            [
+                GroupResult(key=good.key, assignment=good.id, rewards=(1.0, 0.0)),
+                GroupResult(key=a.key, assignment=a.id, rewards=(1.0, float("nan"))),
+            ]
+        )
     assert json.dumps(scheduler.state_dict()) == state
 
 

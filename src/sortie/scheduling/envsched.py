@@ -7,6 +7,7 @@ whole is described in docs/envsched.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
@@ -53,8 +54,8 @@ class EnvSchedConfig(Config):
     """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
     others have no tasks to offer."""
     repeat: float = Field(0.0, ge=0)
-    """Values of a task that was rolled out n times are divided by 1 + repeat x n: what generalises is learned from tasks
-    not seen before."""
+    """The value of a task that was rolled out n times is divided by 1 + repeat x n: what generalises is learned from
+    tasks not seen before."""
     cost_exponent: float = Field(1.0, ge=0)
     """Values are divided by (cost / mean cost) to this power."""
     max_patterns: int = Field(64, ge=1, le=256)
@@ -128,7 +129,7 @@ class EnvSched:
 
     def observe(self, results: Sequence[GroupResult]) -> list[Verdict]:
         """Learn from every group that counts; keep them all."""
-        informative = self._belief.learn([result for result in results if self._ledger.settle(result)])
+        informative = self._belief.learn(list(compress(results, self._ledger.settle(results))))
         if informative:
             self._last["informative_share"] = sum(informative) / len(informative)
         return ["keep"] * len(results)

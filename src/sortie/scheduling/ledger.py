@@ -31,21 +31,28 @@ class Ledger:
             self._next_id += 1
         return issued
 
-    def settle(self, result: GroupResult) -> bool:
-        """Close the result's assignment; False if it was closed before, so that it must not count again.
+    def settle(self, results: Sequence[GroupResult]) -> list[bool]:
+        """Close the results' assignments; False for one that was closed before, so that it must not count again.
 
         An id that was never issued is evidence from outside, and counts.
-        Raises: ValueError if the assignment was of another task, or a reward is not a finite number.
+        Raises: ValueError if an assignment was of another task, or a reward is not a finite number; none is closed then.
         """
+        for result in results:
+            self._check(result)
+        return [self._close(result) for result in results]
+
+    def _check(self, result: GroupResult) -> None:
         for reward in result.rewards:
             if reward is not None and not math.isfinite(reward):
                 raise ValueError(f"a reward of task {result.key!r} is {reward}; one that was not scored must be None")
-        key = self._out.get(result.assignment)
-        if key is None:
-            return not 0 <= result.assignment < self._next_id
+        key = self._out.get(result.assignment, result.key)
         if key != result.key:
             raise ValueError(f"assignment {result.assignment} was of task {key!r}, its result names {result.key!r}")
-        del self._out[result.assignment]
+
+    def _close(self, result: GroupResult) -> bool:
+        key = self._out.pop(result.assignment, None)
+        if key is None:
+            return not 0 <= result.assignment < self._next_id
         self._busy[key] -= 1
         if not self._busy[key]:
             del self._busy[key]

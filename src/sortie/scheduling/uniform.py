@@ -6,6 +6,7 @@ A task joins the epoch that runs when it is added. An abandoned assignment puts 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,7 @@ class Uniform:
 
     def observe(self, results: Sequence[GroupResult]) -> list[Verdict]:
         """Keep every group."""
-        for result in results:
-            if not self._ledger.settle(result):
-                continue
+        for result in compress(results, self._ledger.settle(results)):
             row = self._row.get(result.key)
             if result.outcome == "abandoned" and row is not None:
                 self._draws[row] = max(self._draws[row] - 1, 0)

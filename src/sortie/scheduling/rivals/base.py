@@ -79,7 +79,8 @@ class Rival(Generic[C]):
 
     def observe(self, results: Sequence[GroupResult]) -> list[Verdict]:
         """Learn from every group that counts."""
-        shown = [self._shown(result) if self._ledger.settle(result) else None for result in results]
+        counts = self._ledger.settle(results)
+        shown = [self._shown(result) if new else None for result, new in zip(results, counts, strict=True)]
         learned = [group for group in shown if group is not None and group.scaled]
         for group in learned:
             rewards = np.array(group.scaled)

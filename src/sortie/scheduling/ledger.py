@@ -35,7 +35,7 @@ class Ledger:
         """Close the results' assignments; False for one that was closed before, so that it must not count again.
 
         An id that was never issued is evidence from outside, and counts.
-        Raises: ValueError if an assignment was of another task, or a reward is not a finite number; none is closed then.
+        Raises: ValueError if an assignment was of another task, or a reward is not finite; none is closed then.
         """
         for result in results:
             self._check(result)

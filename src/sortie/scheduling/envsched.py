@@ -50,7 +50,7 @@ class EnvSchedConfig(Config):
     """Every environment gets at least this part of an equal share, over time."""
     surprise: float = Field(5.0, gt=0)
     """Log odds at which an environment, hint or pattern counts as changed: then results from before are dropped."""
-    cap: float = Field(0.75, gt=0, le=1)
+    cap: float = Field(0.2, gt=0, le=1)
     """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
     others have no tasks to offer."""
     repeat: float = Field(0.0, ge=0)

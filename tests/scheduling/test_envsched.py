@@ -267,8 +267,9 @@ def test_a_task_must_cost_something() -> None:
 @pytest.mark.parametrize("random_share", [0.0, 1.0], ids=["by value", "at random"])
 def test_one_select_holds_no_more_of_an_environment_than_its_cap(random_share: float) -> None:
     """int(0.5 x 8) = 4, whether it is favoured by value or by its size."""
-    scheduler = build("envsched", [*tasks("good", 300), *tasks("poor", 20)], cap=0.5, random_share=random_share)
-    rewards = {"good": (1.0, 0.0, 1.0, 0.0), "poor": (0.0,) * 4}
+    records = [*tasks("good", 300), *tasks("poor", 20), *tasks("worse", 20)]
+    scheduler = build("envsched", records, cap=0.5, random_share=random_share)
+    rewards = {"good": (1.0, 0.0, 1.0, 0.0), "poor": (0.0,) * 4, "worse": (0.0,) * 4}
     for _ in range(10):
         assert run(scheduler, 1, 8, rewards)["good"] <= 4
 
@@ -349,3 +350,10 @@ def test_repeat_puts_tasks_not_seen_before_first() -> None:
 
     assert chosen(0.0) == set(mixed)
     assert not chosen(1.0) & set(mixed)
+
+
+def test_one_of_few_environments_may_have_one_and_a_half_equal_shares_whatever_the_cap() -> None:
+    """int(1.5 / 2 x 8) = 6 of 8, with a cap of a fifth."""
+    scheduler = build("envsched", [*tasks("good", 300), *tasks("poor", 20)], cap=0.2, random_share=0.0)
+    rewards = {"good": (1.0, 0.0, 1.0, 0.0), "poor": (0.0,) * 4}
+    assert max(run(scheduler, 1, 8, rewards)["good"] for _ in range(10)) == 6

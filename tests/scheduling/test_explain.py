@@ -39,7 +39,9 @@ def test_the_parts_of_a_score_add_up_and_name_why_a_task_was_chosen() -> None:
         assert 0 <= view.low <= view.mean <= view.high <= 1
     assert {key for key, view in views.items() if view.reason} == {a.key for a in chosen}
     assert all(views[a.key].in_flight for a in chosen)
-    assert views["b/0"].divisor == pytest.approx(2 * views["a/0"].divisor)
+    fresh = {view.environment: view.divisor for view in views.values() if not view.visits}
+    assert fresh["b"] == pytest.approx(2 * fresh["a"])
+    assert all(view.divisor > fresh[view.environment] for view in views.values() if view.visits)
 
 
 def test_factors_say_what_was_spent_and_learned() -> None:

@@ -197,7 +197,7 @@ def _task(task: TaskReport) -> Iterator[str]:
     )
     yield (
         f"  value {task.value:.3f} = (signal {task.signal:.3f} + doubt {task.spread:.3f} + little tried "
-        f"{task.coverage:.3f}) / cost {task.divisor:.3f}"
+        f"{task.coverage:.3f}) / cost and tries {task.divisor:.3f}"
     )
     last = (
         "no place was given by value"

@@ -29,6 +29,9 @@ from sortie.scheduling.signal import Outlook, added_chance, outlook, quick_outlo
 from sortie.scheduling.strengths import Strengths
 from sortie.scheduling.value import Value, value_of
 
+FEW = 1.5
+"""Equal shares that an environment may always have: `cap` would leave few environments no choice."""
+
 
 class EnvSchedConfig(Config):
     """Options of EnvSched."""
@@ -51,11 +54,11 @@ class EnvSchedConfig(Config):
     surprise: float = Field(5.0, gt=0)
     """Log odds at which an environment, hint or pattern counts as changed: then results from before are dropped."""
     cap: float = Field(0.2, gt=0, le=1)
-    """Largest share of one select for one environment, rounded down to groups but at least one; it gives way when the
-    others have no tasks to offer."""
-    repeat: float = Field(0.0, ge=0)
-    """The value of a task that was rolled out n times is divided by 1 + repeat x n: what generalises is learned from
-    tasks not seen before."""
+    """Largest share of one select for one environment, rounded down to groups but at least one, and never below 1.5
+    equal shares; it gives way when the others have no tasks to offer."""
+    repeat: float = Field(0.3, ge=0)
+    """The value of a task rolled out n times is divided by 1 + repeat x n / (1 + mean n). What stays uncertain though
+    trained on is luck, or beyond the model, and tasks not seen before teach what is general."""
     cost_exponent: float = Field(1.0, ge=0)
     """Values are divided by (cost / mean cost) to this power."""
     max_patterns: int = Field(64, ge=1, le=256)
@@ -112,7 +115,8 @@ class EnvSched:
         present = np.zeros(len(stats), dtype=bool)
         present[pairs.bins.environment] = True
         stats.credit[present] += groups * config.least_share / present.sum()
-        cap = max(1, int(config.cap * groups)) if present.sum() > 1 else groups
+        largest = min(1.0, max(config.cap, FEW / present.sum()))
+        cap = max(1, int(largest * groups))
         choice = Choice(pool, pairs.bins, blocked, counts, cap)
         self._fill(choice, pool, min(groups, free))
         stats.credit = np.maximum(stats.credit - choice.taken, 0.0)
@@ -266,7 +270,8 @@ class EnvSched:
 
     def _value(self, look: Outlook, pair: Ints, environment: Ints) -> Value:
         config, stats = self._config, self._belief.environments
-        divisor = self._divisor(pair) * (1.0 + config.repeat * self._belief.pairs.visits[pair])
+        visits = self._belief.pairs.visits
+        divisor = self._divisor(pair) * (1.0 + config.repeat * visits[pair] / (1.0 + visits.mean()))
         return value_of(look, environment, stats, kind=config.signal, spread=config.spread, divisor=divisor)
 
     def _divisor(self, pair: Ints) -> Floats:

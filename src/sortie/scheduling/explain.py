@@ -56,7 +56,7 @@ class TaskView:
     coverage: float
     """Part of the score: weighted bonus for an environment and a hint tried little lately."""
     divisor: float
-    """Relative cost to the power of the exponent."""
+    """Relative cost to the power of the exponent, and more for a task rolled out before."""
     value: float
     """(signal + spread + coverage) / divisor."""
     in_flight: bool

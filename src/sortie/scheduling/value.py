@@ -1,6 +1,7 @@
 """The value of a candidate, in parts: what is exploited, what is explored, and what it costs.
 
-    value = (signal + spread_weight x spread of the signal + coverage_weight x bonus) / (relative cost)^exponent
+    value = (signal + spread_weight x spread of the signal + coverage_weight x bonus) / divisor
+    divisor = (relative cost)^exponent x (1 + repeat x tries / (1 + mean tries))
 
 Signals are in units of the largest possible one. Ours; the spread term is an upper confidence bound (Auer 2002) on the
 signal, the bonus one on what an environment and a hint were tried.
@@ -25,7 +26,7 @@ class Value:
     spread: Floats
     """Weighted standard deviation of the signal."""
     divisor: Floats
-    """Relative cost to the power of the exponent."""
+    """Relative cost to the power of the exponent, and more for a task rolled out before."""
 
     @property
     def fixed(self) -> Floats:

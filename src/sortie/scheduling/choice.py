@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sortie.scheduling.factors import Floats, Ints
 from sortie.scheduling.pairs import NONE, Bins
 
-Reason = Literal["value", "random", "owed", "overflow"]
-"""Why a task was chosen: for its value, by the random share, by its environment's least share, or although its
-environment was at its cap, as the others had no tasks left."""
+Reason = Literal["value", "random", "sampled", "owed", "overflow"]
+"""Why a task was chosen: for its value, by the random or the sampled share, by its environment's least share, or
+although its environment was at its cap, as the others had no tasks left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ class EnvSchedConfig(Config):
     """What a group counts for coverage and reward ranges after one more policy version."""
     random_share: float = Field(0.03, ge=0, le=1)
     """Share of the places given to tasks drawn uniformly."""
+    sampled_share: float = Field(0.0, ge=0, le=1)
+    """Share of the places given to tasks drawn with the chance that their group will be informative: what a refilling
+    scheduler would keep, without its rollouts."""
     least_share: float = Field(0.1, ge=0, le=0.5)
     """Every environment gets at least this part of an equal share, over time."""
     surprise: float = Field(5.0, gt=0)
@@ -118,11 +121,11 @@ class EnvSched:
         largest = min(1.0, max(config.cap, FEW / present.sum()))
         cap = max(1, int(largest * groups))
         choice = Choice(pool, pairs.bins, blocked, counts, cap)
+        self._group_size = group_size
         self._fill(choice, pool, min(groups, free))
         stats.credit = np.maximum(stats.credit - choice.taken, 0.0)
         chosen = choice.pairs + self._again(groups - len(choice.pairs), busy, group_size)
         self._selects += 1
-        self._group_size = group_size
         self._reasons = {pairs.records[i].key: why for i, why in zip(choice.pairs, choice.reasons, strict=True)}
         rows = np.array(chosen, dtype=np.int64)
         sizes = self._sizes(rows, group_size)
@@ -270,31 +273,54 @@ class EnvSched:
 
     def _value(self, look: Outlook, pair: Ints, environment: Ints) -> Value:
         config, stats = self._config, self._belief.environments
-        visits = self._belief.pairs.visits
-        divisor = self._divisor(pair) * (1.0 + config.repeat * visits[pair] / (1.0 + visits.mean()))
+        divisor = self._divisor(pair) * self._tries(pair)
         return value_of(look, environment, stats, kind=config.signal, spread=config.spread, divisor=divisor)
+
+    def _tries(self, pair: Ints) -> Floats:
+        """What a task's value is divided by for having been rolled out before."""
+        visits = self._belief.pairs.visits
+        return np.asarray(1.0 + self._config.repeat * visits[pair] / (1.0 + visits.mean()))
 
     def _divisor(self, pair: Ints) -> Floats:
         cost = self._belief.pairs.cost
         return np.asarray((cost[pair] / max(float(cost.mean()), 1e-12)).astype(float) ** self._config.cost_exponent)
 
     def _fill(self, choice: Choice, pool: Pool, number: int) -> None:
-        """Choose `number` candidates: the random share, what environments are owed, then the best."""
-        pairs, stats = self._belief.pairs, self._belief.environments
+        """Choose `number` candidates: at random, sampled, what environments are owed, then the best."""
+        stats = self._belief.environments
         slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects)
         drawn = int((slots < self._config.random_share).sum())
-        if drawn:
-            places = uniforms(np.arange(4 * drawn, dtype=np.uint64), self._seed, "draw", self._selects)
-            rows = pairs.bins.by_hash[(places * len(pairs)).astype(np.int64)].astype(np.int64)
-            for row in dict.fromkeys(rows.tolist()):
-                if len(choice.pairs) < drawn:
-                    at = np.array([row])
-                    choice.take(at, pairs.environment[at], pairs.hint[at], "random")
+        self._take(choice, self._drawn(4 * drawn, "draw"), drawn, "random")
+        self._take(choice, self._thinned(16 * number), drawn + round(self._config.sampled_share * number), "sampled")
         owed = stats.credit - choice.taken >= 1.0
         for environment in np.flatnonzero(owed)[np.argsort(-stats.credit[owed], kind="stable")][: max(1, number // 2)]:
             if len(choice.pairs) < number:
                 choice.best(1, pool.environment == environment, reason="owed")
         choice.best(number - len(choice.pairs))
+
+    def _drawn(self, number: int, purpose: str) -> Ints:
+        """So many tasks drawn uniformly; fewer where one was drawn twice."""
+        pairs = self._belief.pairs
+        places = uniforms(np.arange(number, dtype=np.uint64), self._seed, purpose, self._selects)
+        rows = pairs.bins.by_hash[(places * len(pairs)).astype(np.int64)].tolist()
+        return np.array(list(dict.fromkeys(rows)), dtype=np.int64)
+
+    def _thinned(self, number: int) -> Ints:
+        """Of so many tasks drawn uniformly, each with the chance that its group will be informative, less if tried."""
+        if not self._config.sampled_share:
+            return _none()
+        rows, pairs = self._drawn(number, "sample"), self._belief.pairs
+        look = quick_outlook(*self._belief.logits(rows), self._group_size)
+        chance = look.chance * self._belief.environments.differing[pairs.environment[rows]] / self._tries(rows)
+        return rows[uniforms(pairs.hashes[rows], self._seed, "keep", self._selects) < chance]
+
+    def _take(self, choice: Choice, rows: Ints, goal: int, reason: Reason) -> None:
+        """Choose these in order until `goal` places are filled."""
+        pairs = self._belief.pairs
+        for at in rows[:, None]:
+            if len(choice.pairs) >= goal:
+                return
+            choice.take(at, pairs.environment[at], pairs.hint[at], reason)
 
     def _again(self, number: int, busy: Ints, group_size: int) -> list[int]:
         """Tasks in flight, when no others are left, then every task once more, by value."""

@@ -16,6 +16,7 @@ MEANING: dict[Reason, str] = {
     "value": "for its value",
     "random": "by the random share, whatever its value",
     "owed": "because its environment was owed groups under its least share",
+    "sampled": "drawn with the chance that its group is informative",
     "overflow": "although its environment was at its largest share, as the others had no tasks left",
 }
 

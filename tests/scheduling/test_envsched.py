@@ -357,3 +357,27 @@ def test_one_of_few_environments_may_have_one_and_a_half_equal_shares_whatever_t
     scheduler = build("envsched", [*tasks("good", 300), *tasks("poor", 20)], cap=0.2, random_share=0.0)
     rewards = {"good": (1.0, 0.0, 1.0, 0.0), "poor": (0.0,) * 4}
     assert max(run(scheduler, 1, 8, rewards)["good"] for _ in range(10)) == 6
+
+
+def test_the_sampled_share_takes_all_that_may_be_informative_and_not_only_the_most_uncertain() -> None:
+    """Tasks solved 7 times of 8 get places too; hopeless ones hardly any."""
+    records = [*tasks("half", 200), *tasks("easy", 200), *tasks("never", 200)]
+    rewards = {"half": (1.0, 0.0) * 4, "easy": (1.0,) * 7 + (0.0,), "never": (0.0,) * 8}
+
+    def spent(share: float) -> Counter[str]:
+        scheduler = build("envsched", records, sampled_share=share, random_share=0.0, least_share=0.0, cap=1.0)
+        run(scheduler, 3, 8, rewards)
+        return run(scheduler, 5, 12, rewards)
+
+    sampled, by_value = spent(1.0), spent(0.0)
+    assert by_value["easy"] < 6
+    assert sampled["easy"] > 12
+    assert sampled["half"] > 12
+    assert sampled["never"] < 6
+
+
+def test_a_sampled_place_is_named_as_such() -> None:
+    scheduler = build("envsched", tasks("a", 40), sampled_share=1.0, random_share=0.0, least_share=0.0)
+    assert isinstance(scheduler, EnvSched)
+    chosen = scheduler.select(4, 8)
+    assert {view.reason for view in scheduler.explain([a.key for a in chosen]).tasks} == {"sampled"}

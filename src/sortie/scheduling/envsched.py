@@ -49,7 +49,7 @@ class EnvSchedConfig(Config):
     """What a group counts for coverage and reward ranges after one more policy version."""
     random_share: float = Field(0.03, ge=0, le=1)
     """Share of the places given to tasks drawn uniformly."""
-    sampled_share: float = Field(0.0, ge=0, le=1)
+    sampled_share: float = Field(0.8, ge=0, le=1)
     """Share of the places given to tasks drawn with the chance that their group will be informative: what a refilling
     scheduler would keep, without its rollouts."""
     least_share: float = Field(0.1, ge=0, le=0.5)
@@ -291,7 +291,8 @@ class EnvSched:
         slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects)
         drawn = int((slots < self._config.random_share).sum())
         self._take(choice, self._drawn(4 * drawn, "draw"), drawn, "random")
-        self._take(choice, self._thinned(16 * number), drawn + round(self._config.sampled_share * number), "sampled")
+        sampled = min(number, drawn + round(self._config.sampled_share * number))
+        self._take(choice, self._thinned(16 * number), sampled, "sampled")
         owed = stats.credit - choice.taken >= 1.0
         for environment in np.flatnonzero(owed)[np.argsort(-stats.credit[owed], kind="stable")][: max(1, number // 2)]:
             if len(choice.pairs) < number:

@@ -49,7 +49,8 @@ class Learner:
         self, name: str, seed: int, *, steps: int = 16, groups: int = 6, n: int = 8, **options: object
     ) -> list[float]:
         """Realised reward variance of every group, in order."""
-        scheduler = build(name, self.records, seed=seed, **options)
+        by_value = {"sampled_share": 0.0} if name == "envsched" else {}
+        scheduler = build(name, self.records, seed=seed, **{**by_value, **options})
         shown = []
         for version in range(steps):
             results = []

@@ -11,8 +11,7 @@ import pytest
 from learner import Learner
 
 from sortie.core.errors import ConfigError
-from sortie.scheduling import GroupResult, TaskRecord, TaskScheduler
-from sortie.scheduling import build as build_any
+from sortie.scheduling import GroupResult, TaskRecord, TaskScheduler, build as build_any
 from sortie.scheduling.envsched import EnvSched
 from sortie.scheduling.graph import mixture
 

@@ -88,7 +88,7 @@ def test_what_is_done_is_skipped_while_its_settings_are_the_same(tmp_path: Path)
     assert not first.done  # another digest
     records.write(records.Result(**{**vars_of(kept), "digest": records.digest_of(first.config)}), first.results)
     assert first.done
-    assert not job(tmp_path, "optim.lr=2e-3").done
+    assert not job(tmp_path, "optim.lr=3e-3").done
     assert not job(tmp_path, "scheduler.most=2.0", "scheduler.name=dapo").done
 
 

@@ -41,6 +41,7 @@ def test_train_leaves_a_whole_run_folder(at_work: Path) -> None:
         "config.toml",
         "summary.json",
         "metrics.jsonl",
+        "groups.jsonl",
         "events.jsonl",
         "rollouts",
         "checkpoints",

@@ -386,3 +386,19 @@ def test_a_sampled_place_is_named_as_such() -> None:
     assert isinstance(scheduler, EnvSched)
     chosen = scheduler.select(4, 8)
     assert {view.reason for view in scheduler.explain([a.key for a in chosen]).tasks} == {"sampled"}
+
+
+def test_sampled_places_go_less_often_to_what_costs_more() -> None:
+    """Ten times the cost, a tenth of the chance to be kept."""
+    records = [*tasks("a", 200, cost=10.0, kind=1.0), *tasks("a", 200, cost=1.0, kind=2.0)]
+    chosen: Counter[str] = Counter()
+    for seed in SEEDS:
+        scheduler = build("envsched", records, seed=seed, sampled_share=1.0, random_share=0.0, least_share=0.0)
+        chosen += Counter(a.key.partition("-")[0] for a in scheduler.select(40, 8))
+    assert chosen["a/kind2"] > 5 * chosen["a/kind1"]
+
+
+@pytest.mark.parametrize("sampled_share", [0.5, 1.0])
+def test_the_shares_together_never_fill_more_places_than_there_are(sampled_share: float) -> None:
+    scheduler = build("envsched", tasks("a", 400), sampled_share=sampled_share, random_share=0.7)
+    assert all(len(scheduler.select(20, 8)) == 20 for _ in range(5))

@@ -208,7 +208,7 @@ class RunFolder:
         return self._rollouts.read(step)
 
     def outlines(self) -> Iterator[RolloutRecord]:
-        """The same without reading token arrays: ids are placeholders of the right number, logprobs None."""
+        """The same without reading token arrays: `token_ids` is range(number of tokens), logprobs None."""
         return self._rollouts.outlines()
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -88,7 +88,7 @@ def _series(metrics: Metrics, key: str) -> tuple[list[float], list[float]]:
 def _draw_rewards(axes: Any, metrics: Metrics, colours: Mapping[str, str]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    _style(axes, "training reward")
+    style(axes, "training reward")
     for env, colour in colours.items():
         steps, values = _series(metrics, f"reward/{env}")
         if steps:
@@ -98,11 +98,11 @@ def _draw_rewards(axes: Any, metrics: Metrics, colours: Mapping[str, str]) -> No
     if axes.lines:
         axes.legend(frameon=False, loc="best", fontsize=9, labelcolor=INK, handlelength=1.4)
     else:
-        _say(axes, "no step yet")
+        say(axes, "no step yet")
 
 
 def _draw_share(axes: Any, metrics: Metrics) -> None:
-    _style(axes, "informative groups")
+    style(axes, "informative groups")
     steps, values = _series(metrics, "informative")
     axes.bar(steps, values, width=0.72, color="#c9d3e6")
     axes.set_ylim(0, 1)
@@ -111,12 +111,12 @@ def _draw_share(axes: Any, metrics: Metrics) -> None:
 
 
 def _draw_heldout(axes: Any, evaluations: Sequence[Evaluation], colours: Mapping[str, str]) -> None:
-    _style(axes, "held-out success")
+    style(axes, "held-out success")
     rows = [env for env in (*colours, POOLED) if any(env in scores for _, scores in evaluations)]
     axes.set_xticks(range(len(evaluations)), [phase for phase, _ in evaluations], fontsize=10)
     if not rows:
         axes.set_yticks([])
-        _say(axes, "not measured yet")
+        say(axes, "not measured yet")
         return
     width = max(1, len(evaluations) - 1)
     for i, env in enumerate(rows):
@@ -162,7 +162,8 @@ def _label_ends(axes: Any, scores: Mapping[str, Any], colours: Mapping[str, str]
         axes.annotate(f"{env} {mean:.2f}", (x, height - shift), **style)
 
 
-def _style(axes: Any, title: str) -> None:
+def style(axes: Any, title: str) -> None:
+    """What every panel of Sortie's pictures looks like."""
     axes.set_title(title, loc="left", fontsize=10, color=INK, pad=6)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -172,5 +173,6 @@ def _style(axes: Any, title: str) -> None:
     axes.spines["bottom"].set_color(GRID)
 
 
-def _say(axes: Any, text: str) -> None:
+def say(axes: Any, text: str) -> None:
+    """Words in the middle of a panel that has nothing to draw."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, fontsize=9)

@@ -307,12 +307,15 @@ class EnvSched:
         return np.array(list(dict.fromkeys(rows)), dtype=np.int64)
 
     def _thinned(self, number: int) -> Ints:
-        """Of so many tasks drawn uniformly, each with the chance that its group will be informative, less if tried."""
+        """Of so many tasks drawn uniformly, each with the chance that its group will be informative; less where it was
+        tried, or costs more than others."""
         if not self._config.sampled_share:
             return _none()
         rows, pairs = self._drawn(number, "sample"), self._belief.pairs
         look = quick_outlook(*self._belief.logits(rows), self._group_size)
-        chance = look.chance * self._belief.environments.differing[pairs.environment[rows]] / self._tries(rows)
+        divisor = self._divisor(rows)
+        less = divisor.min() / divisor / self._tries(rows)
+        chance = look.chance * self._belief.environments.differing[pairs.environment[rows]] * less
         return rows[uniforms(pairs.hashes[rows], self._seed, "keep", self._selects) < chance]
 
     def _take(self, choice: Choice, rows: Ints, goal: int, reason: Reason) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sortie.core.files import write_bytes
-from sortie.orchestrator.plot import COLOURS, FAINT, GRID, INK
+from sortie.orchestrator.plot import COLOURS, FAINT, INK, say, style
 from sortie.orchestrator.schedule.report import ScheduleReport
 from sortie.orchestrator.schedule.steps import StepReport
 
@@ -58,7 +58,7 @@ def _trust(axes: Any, told: ScheduleReport) -> None:
     if found is None:
         axes.set_xticks([])
         axes.set_yticks([])
-        _say(axes, "no predictions per group" if told.predicts else f"{told.scheduler} predicts nothing")
+        say(axes, "no predictions per group" if told.predicts else f"{told.scheduler} predicts nothing")
         return
     xs, ys = [b.predicted for b in found.bins], [b.realised for b in found.bins]
     top = 1.12 * max([*xs, *ys, 1e-3])
@@ -125,23 +125,13 @@ def _line(axes: Any, steps: Sequence[StepReport], name: str, colour: str, label:
 def _style(axes: Any, title: str, steps: Sequence[StepReport]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(title, loc="left", fontsize=10, color=INK, pad=6)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=FAINT, labelsize=9, length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(GRID)
+    style(axes, title)
     if steps:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _legend(axes: Any, drawn: bool) -> None:
     if not drawn:
-        _say(axes, "no step yet")
+        say(axes, "no step yet")
         return
     axes.legend(frameon=False, loc="best", fontsize=8, labelcolor=INK, handlelength=1.8)
-
-
-def _say(axes: Any, text: str) -> None:
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, fontsize=9)

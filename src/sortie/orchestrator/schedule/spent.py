@@ -35,7 +35,7 @@ class SpentGroup:
     environment: str
     step: int
     rollouts: tuple[Trajectory, ...]
-    """Without token arrays: numbers of tokens are right, ids are placeholders."""
+    """As `RunFolder.outlines` gives them: with numbers of tokens, without the tokens."""
     replaced: bool
     """Sent back by the scheduler; False also where the run kept no record of that."""
     expected: Expected | None

@@ -144,7 +144,8 @@ class Moment:
         if self.last_value is None:
             return "not chosen: no place was given by value"
         if view.value < self.last_value - 1e-9:
-            return f"not chosen: its value {view.value:.3f} was below {self.last_value:.3f}, the least that got a place"
+            least = f"{self.last_value:.3f}, the least that got a place by value"
+            return f"not chosen: its value {view.value:.3f} was below {least}"
         places = [self.views[taken] for taken in self.chosen]
         of_env = sum(other.environment == view.environment for other in places)
         alike = sum((other.environment, other.hint) == (view.environment, view.hint) for other in places)

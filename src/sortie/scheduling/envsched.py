@@ -316,7 +316,8 @@ class EnvSched:
         divisor = self._divisor(rows)
         less = divisor.min() / divisor / self._tries(rows)
         chance = look.chance * self._belief.environments.differing[pairs.environment[rows]] * less
-        return rows[uniforms(pairs.hashes[rows], self._seed, "keep", self._selects) < chance]
+        kept: Ints = rows[uniforms(pairs.hashes[rows], self._seed, "keep", self._selects) < chance]
+        return kept
 
     def _take(self, choice: Choice, rows: Ints, goal: int, reason: Reason) -> None:
         """Choose these in order until `goal` places are filled."""

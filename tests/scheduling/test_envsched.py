@@ -402,3 +402,9 @@ def test_sampled_places_go_less_often_to_what_costs_more() -> None:
 def test_the_shares_together_never_fill_more_places_than_there_are(sampled_share: float) -> None:
     scheduler = build("envsched", tasks("a", 400), sampled_share=sampled_share, random_share=0.7)
     assert all(len(scheduler.select(20, 8)) == 20 for _ in range(5))
+
+
+def test_with_every_task_in_flight_the_next_select_repeats_some() -> None:
+    scheduler = build("envsched", tasks("a", 3), sampled_share=0.8)
+    first = scheduler.select(3, 8)
+    assert {a.key for a in scheduler.select(2, 8)} <= {a.key for a in first}

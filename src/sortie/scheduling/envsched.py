@@ -287,6 +287,8 @@ class EnvSched:
 
     def _fill(self, choice: Choice, pool: Pool, number: int) -> None:
         """Choose `number` candidates: at random, sampled, what environments are owed, then the best."""
+        if not number:  # every task is in flight
+            return
         stats = self._belief.environments
         slots = uniforms(np.arange(number, dtype=np.uint64), self._seed, "random", self._selects)
         drawn = int((slots < self._config.random_share).sum())

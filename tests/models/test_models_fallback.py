@@ -91,7 +91,7 @@ def test_adapters_apply_as_in_the_decoder(routed: bool, tiny: Any) -> None:
     delta = RoutedLora([(torch.arange(8, 20), lora.fuse())]) if routed else lora.fuse()
     found = logits(TransformersDecoder.load(folder), ids, delta=delta)
     expected = logits(Decoder.load(folder), ids, delta=delta)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
     assert (expected - logits(Decoder.load(folder), ids)).abs().max() > 0.1
 
 

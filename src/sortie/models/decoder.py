@@ -10,6 +10,7 @@ Shape letters: T tokens, D hidden, N query heads, K key/value heads, H head size
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from sortie.core.errors import UsageError
 from sortie.models.config import DecoderConfig
 from sortie.models.linear import Linear
 from sortie.models.lora import FusedLora
+from sortie.models.norm import add_norm
 from sortie.models.rope import RotaryTable
 from sortie.models.trainable import trainable_block
 
@@ -129,39 +131,54 @@ class Decoder:
         # The layer made for adapters spends nothing on gradients of the weights, so they must be frozen.
         frozen = not self.norm.requires_grad
         block = self._trainable_block if torch.is_grad_enabled() and frozen else self._block
+        added_TD = None
         for index in range(len(self.blocks)):
-            if remat:
-                x_TD = checkpoint(block, index, x_TD, cos_T1H, sin_T1H, attend, delta, use_reentrant=False)
-            else:
-                x_TD = block(index, x_TD, cos_T1H, sin_T1H, attend, delta)
-        return F.rms_norm(x_TD, (self.config.hidden,), self.norm, self.config.norm_eps)
+            layer = partial(checkpoint, block, use_reentrant=False) if remat else block
+            x_TD, added_TD = layer(index, x_TD, added_TD, cos_T1H, sin_T1H, attend, delta)
+        return add_norm(x_TD, added_TD, self.norm, self.config.norm_eps)[1]
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         """Unnormalised log-probabilities, [T, V]."""
         return self._head(hidden_TD)
 
     def _block(
-        self, index: int, x_TD: Tensor, cos_T1H: Tensor, sin_T1H: Tensor, attend: Attend, delta: Delta | None
-    ) -> Tensor:
+        self,
+        index: int,
+        x_TD: Tensor,
+        added_TD: Tensor | None,
+        cos_T1H: Tensor,
+        sin_T1H: Tensor,
+        attend: Attend,
+        delta: Delta | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """One layer. What its last linear adds to x is handed on apart, to be added where the next norm is taken."""
         c, w = self.config, self.blocks[index]
-        h_TD = F.rms_norm(x_TD, (c.hidden,), w.input_norm, c.norm_eps)
+        x_TD, h_TD = add_norm(x_TD, added_TD, w.input_norm, c.norm_eps)
         qkv = _linear(h_TD, w.qkv, index, "qkv", delta).reshape(-1, c.heads + 2 * c.kv_heads, c.head_dim)
         qk, v_TKH = qkv.split([c.heads + c.kv_heads, c.kv_heads], dim=1)
         if w.qk_norm is not None:
             qk = F.rms_norm(qk, (c.head_dim,), None, c.norm_eps) * w.qk_norm
         q_TNH, k_TKH = rotate(qk, cos_T1H, sin_T1H).split([c.heads, c.kv_heads], dim=1)
         attended = attend(index, q_TNH, k_TKH, v_TKH).reshape(-1, c.heads * c.head_dim)
-        x_TD = x_TD + _linear(attended, w.o, index, "o", delta)
-        h_TD = F.rms_norm(x_TD, (c.hidden,), w.post_norm, c.norm_eps)
+        x_TD, h_TD = add_norm(x_TD, _linear(attended, w.o, index, "o", delta), w.post_norm, c.norm_eps)
         gate_TF, up_TF = _linear(h_TD, w.gate_up, index, "gate_up", delta).chunk(2, dim=1)
-        return x_TD + _linear(F.silu(gate_TF) * up_TF, w.down, index, "down", delta)
+        return x_TD, _linear(F.silu(gate_TF) * up_TF, w.down, index, "down", delta)
 
     def _trainable_block(
-        self, index: int, x_TD: Tensor, cos_T1H: Tensor, sin_T1H: Tensor, attend: Attend, delta: Delta | None
-    ) -> Tensor:
+        self,
+        index: int,
+        x_TD: Tensor,
+        added_TD: Tensor | None,
+        cos_T1H: Tensor,
+        sin_T1H: Tensor,
+        attend: Attend,
+        delta: Delta | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same with gradients, which adds by itself."""
+        assert added_TD is None
         if delta is not None and not isinstance(delta, FusedLora):
             raise TypeError(f"a pass with gradients trains one adapter, not a {type(delta).__name__}")
-        return trainable_block(self.config, self.blocks[index], index, x_TD, cos_T1H, sin_T1H, attend, delta)
+        return trainable_block(self.config, self.blocks[index], index, x_TD, cos_T1H, sin_T1H, attend, delta), None
 
 
 def rotate(x: Tensor, cos_T1H: Tensor, sin_T1H: Tensor) -> Tensor:

@@ -81,6 +81,10 @@ class Belief:
         new = {record.key: record for record in records if record.key not in self.pairs.row}
         self._place(self.pairs.add(list(new.values())))
 
+    def prepare(self) -> None:
+        """Sort the pairs now rather than in the next select: a third of a second for a million."""
+        self.pairs.bins  # noqa: B018 - made when first asked for, and kept
+
     def remove(self, keys: Sequence[str]) -> None:
         """Drop tasks; what they taught about others stays. Unknown keys are ignored."""
         now_at = self.pairs.remove(keys)

@@ -101,6 +101,7 @@ class EnvSched:
         )
         self._belief.add_environments(environments)
         self._belief.add(records)
+        self._belief.prepare()
 
     def select(self, groups: int, group_size: int) -> list[Assignment]:
         """The most valuable tasks; those in flight only when no others are left."""

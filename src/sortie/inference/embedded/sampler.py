@@ -38,10 +38,11 @@ def keyed_uniform(seed: int, sample: int, position: int) -> float:
 def sample(logits_RV: Tensor, draws: Sequence[Draw]) -> tuple[list[int], list[float]]:
     """One token per row and its logprob."""
     device = logits_RV.device
-    temperatures_R1 = torch.tensor([[d.temperature or 1.0] for d in draws], device=device)
     uniforms_R = torch.tensor([d.uniform for d in draws], dtype=torch.float64, device=device)
-    scaled_RV = logits_RV / temperatures_R1  # float32, whatever the logits are
-    law_RV = scaled_RV.softmax(dim=1)
+    scaled_RV = logits_RV
+    if any(d.temperature not in (0, 1) for d in draws):  # else a pass over the vocabulary that changes nothing
+        scaled_RV = logits_RV / torch.tensor([[d.temperature or 1.0] for d in draws], device=device)
+    law_RV = scaled_RV.softmax(dim=1, dtype=torch.float32)
     allowed_RV = law_RV
     if any(d.top_p < 1 or d.top_k > 0 for d in draws):
         allowed_RV = torch.stack([_truncate(mass, d) for mass, d in zip(law_RV, draws, strict=True)])

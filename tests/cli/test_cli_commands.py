@@ -101,6 +101,15 @@ def test_no_runs_yet_says_how_to_start_one(sortie: Command, tmp_path: Path) -> N
     assert "start one with `sortie train RUN.toml`" in sortie("runs", "list", "--runs", tmp_path)[1]
 
 
+def test_eval_says_when_the_clock_cut_its_rollouts(sortie: Command, at_work: Path) -> None:
+    code, out, error = sortie("eval", "cli_world:env", "--run", "first", "--tasks", "3", "--seconds", "1e-6", "--json")
+    assert code == 0, error
+    assert "3 of 3 rollouts ran out of time (1e-06 s)" in error
+    assert "raise --seconds, or lower --max-concurrent" in error
+    assert json.loads(out)["echo"]["n"] == 3
+    assert "ran out of time" not in sortie("eval", "cli_world:env", "--run", "first", "--tasks", "3")[2]
+
+
 def test_eval_of_a_run_gives_the_scores_of_its_adapter(sortie: Command, at_work: Path) -> None:
     code, out, _ = sortie("eval", "cli_world:env", "--run", "first", "--tasks", "3", "--json")
     assert code == 0

@@ -19,10 +19,17 @@ from sortie.training.client import OptimOutput, StepOutput
 OLD, NEW = PolicyVersion("p", 1, "aa"), PolicyVersion("p", 2, "bb")
 
 
-def warnings(ratio: float = 1.0, moved: float = 0.1, served: PolicyVersion = NEW, tokens: int = 5) -> list[str]:
-    passed = StepOutput(loss=0.0, logprobs=[], metrics={"ratio": ratio})
+def warnings(
+    ratio: float = 1.0,
+    moved: float = 0.1,
+    served: PolicyVersion = NEW,
+    tokens: int = 5,
+    worst: float = 1e-5,
+    dtype: str = "float32",
+) -> list[str]:
+    passed = StepOutput(loss=0.0, logprobs=[], metrics={"ratio": ratio, "mismatch_max": worst})
     optim = OptimOutput(step=1, grad_norm=1.0, update_norm=moved)
-    return step_warnings(Batch([], tokens, 1), passed, optim, served, OLD, "float32")
+    return step_warnings(Batch([], tokens, 1), passed, optim, served, OLD, dtype)
 
 
 def test_a_sound_step_says_nothing() -> None:
@@ -35,6 +42,13 @@ def test_each_broken_promise_is_one_line_with_its_cause() -> None:
     assert "moved no weight" in warnings(moved=0.0)[0]
     assert "still serves the previous weights" in warnings(served=OLD)[0]
     assert "no trainable token" in warnings(tokens=0)[0]
+
+
+def test_a_few_wrong_tokens_show_although_the_mean_ratio_is_1() -> None:
+    """Pain A14."""
+    assert "differs by 0.5 between sampler and trainer" in warnings(worst=0.5)[0]
+    assert warnings(worst=0.5, dtype="bfloat16") == []
+    assert "differs by 3" in warnings(worst=3.0, dtype="bfloat16")[0]
 
 
 def test_advice_when_nothing_can_be_learned() -> None:

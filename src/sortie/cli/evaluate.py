@@ -17,6 +17,8 @@ from sortie.cli.output import SCORE_COLUMNS, json_option, print_json, print_tabl
 @click.option("--temperature", type=click.FloatRange(0), default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--split", type=click.Choice(["heldout", "train"]), default="heldout", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Key of the randomness.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Per rollout.")
+@click.option("--max-concurrent", type=click.IntRange(1), default=64, show_default=True, help="Rollouts at once.")
 @click.option("--no-tools", is_flag=True, help="Give the agent no tools: what does the model know by itself?")
 @levels_option
 @json_option
@@ -30,6 +32,8 @@ def evaluate(
     temperature: float,
     split: str,
     seed: int,
+    seconds: float,
+    max_concurrent: int,
     no_tools: bool,
     levels: tuple[int, ...],
     as_json: bool,
@@ -45,9 +49,13 @@ def evaluate(
     """
     import asyncio
 
+    from sortie.context.limits import Limits
+    from sortie.core.trajectory import StopReason
     from sortie.orchestrator import evaluate as evaluation
+    from sortie.orchestrator.checks import time_warnings
 
-    built = build_envs(env_names, levels)
+    built, limits = build_envs(env_names, levels), Limits(seconds=seconds)
+    stops: list[StopReason | None] = []
 
     async def measure() -> dict[str, evaluation.Score]:
         async with opened(model, run, runs, base_url) as session:
@@ -59,9 +67,16 @@ def evaluate(
                 seed=seed,
                 split="train" if split == "train" else "heldout",
                 tools=not no_tools,
+                limits=limits,
+                max_concurrent=max_concurrent,
+                on_done=lambda trajectory, _: stops.append(trajectory.stop_reason),
             )
 
     scores = {name: score.to_dict() for name, score in asyncio.run(measure()).items()}
+    for line in time_warnings(
+        stops.count(StopReason.TIME), len(stops), limits, remedy="raise --seconds, or lower --max-concurrent"
+    ):
+        click.echo(f"warning: {line}", err=True)
     if as_json:
         print_json(scores)
     else:

@@ -13,6 +13,8 @@ from sortie.training.client import OptimOutput, StepOutput
 
 RATIO_TOLERANCE = {"float32": 0.01, "bfloat16": 0.1}
 """How far the mean importance ratio may be from 1 at lag 0, by dtype of the base model."""
+MISMATCH_TOLERANCE = {"float32": 0.01, "bfloat16": 1.0}
+"""How far any one token's log-probability may be between sampler and trainer. A mean ratio hides a few wrong tokens."""
 PROBE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.3}
 """How far a log-probability of the engine may be from a plain pass's, by dtype of the base model."""
 LATE_SHARE = 0.02
@@ -38,6 +40,11 @@ def step_warnings(
             f"the importance ratio is {ratio:.3f} before any update, not 1: "
             "sampler and trainer disagree on temperature, tokens or weights"
         )
+    elif (worst := passed.metrics.get("mismatch_max", 0.0)) > MISMATCH_TOLERANCE[dtype]:
+        lines.append(
+            f"a token's log-probability differs by {worst:.2g} between sampler and trainer: a few positions see other "
+            "tokens or masks than they were drawn with"
+        )
     return lines
 
 
@@ -56,13 +63,16 @@ def group_warnings(metrics: Mapping[str, float], quiet_steps: int) -> list[str]:
     return lines
 
 
-def time_warnings(late: int, total: int, limits: Limits) -> list[str]:
+IN_RUN_FILE = "raise rollouts.limits.seconds, or lower rollouts.max_concurrent"
+
+
+def time_warnings(late: int, total: int, limits: Limits, remedy: str = IN_RUN_FILE) -> list[str]:
     """Whether the clock cut more than the odd rollout: scores then say more of the machine than of the policy."""
     if late <= LATE_SHARE * total:
         return []
     return [
         f"{late} of {total} rollouts ran out of time ({limits.seconds:g} s) and are scored as they stood: "
-        "is the machine busy? raise rollouts.limits.seconds, or lower rollouts.max_concurrent"
+        f"is the machine busy? {remedy}"
     ]
 
 

@@ -23,7 +23,7 @@ def shout(text: str) -> str:
 def low(trajectory: sortie.Trajectory) -> float:
     """Differs between any two rollouts of a random model, so that every group trains."""
     drawn = [token for node in trajectory.nodes if node.kind == "sampled" for token in node.token_ids]
-    return sum(token < 128 for token in drawn[:-1]) + 1 / (1 + drawn[-1])
+    return sum(token < 128 for token in drawn[:-1]) + 1 / (1 + drawn[-1]) if drawn else 0.0
 
 
 def solve(task):

@@ -17,7 +17,9 @@ from sortie.cli.output import SCORE_COLUMNS, json_option, print_json, print_tabl
 @click.option("--temperature", type=click.FloatRange(0), default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--split", type=click.Choice(["heldout", "train"]), default="heldout", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Key of the randomness.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Per rollout.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Per rollout."
+)
 @click.option("--max-concurrent", type=click.IntRange(1), default=64, show_default=True, help="Rollouts at once.")
 @click.option("--no-tools", is_flag=True, help="Give the agent no tools: what does the model know by itself?")
 @levels_option

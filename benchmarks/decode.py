@@ -112,20 +112,26 @@ def measure(sides: Sequence[Side], rows: int, tokens: int, repeats: int) -> dict
 def make_row(
     side: Side, times: Times, ours: Times, rows: int, tokens: int, config: DecoderConfig, bandwidth: float
 ) -> dict[str, Any]:
-    """One line of the table; `ours` is Sortie in bfloat16 under the same condition."""
+    """One line of the table; `ours` is Sortie in bfloat16 under the same condition.
+
+    Where a call for one token took as long as one for all, nothing can be said of decoding, and nothing is.
+    """
+    named = {"adapter": side.adapter, "rows": rows, "side": side.name}
+    whole_per_s = rows * tokens / statistics.median(times.whole)
+    if min(times.decode) <= 0:
+        unknown = dict.fromkeys(("decode_per_s", "low", "high"), "")
+        return {**named, **unknown, "whole_per_s": whole_per_s, "floor": "", "sortie_bf16_is_x": ""}
     rates = [rows * (tokens - 1) / s for s in times.decode]
     step_bytes = weight_bytes(config, side.dtype) + kv_bytes(config, side.dtype, rows, PROMPT + tokens / 2)
     if side.adapter == "on":
         step_bytes += adapter_bytes(config, side.dtype, RANK)
     step_s = statistics.median(times.decode) / (tokens - 1)
     return {
-        "adapter": side.adapter,
-        "rows": rows,
-        "side": side.name,
+        **named,
         "decode_per_s": statistics.median(rates),
         "low": min(rates),
         "high": max(rates),
-        "whole_per_s": rows * tokens / statistics.median(times.whole),
+        "whole_per_s": whole_per_s,
         "floor": step_bytes / bandwidth / step_s,
         "sortie_bf16_is_x": turns.speedup(ours.decode, times.decode)["value"],
     }

@@ -69,6 +69,13 @@ def test_the_time_of_reading_prompts_is_not_in_the_decoding_rate() -> None:
     assert row["floor"] == pytest.approx(step / 1e6 / 0.2)
 
 
+def test_nothing_is_said_of_decoding_where_prompts_took_all_the_time() -> None:
+    ours = Times(whole=[3.0], first=[1.0])
+    row = make_row(side("peft", "on", Clock(0.1)), Times(whole=[2.2], first=[2.5]), ours, 4, 11, CONFIG, bandwidth=1e6)
+    assert row["decode_per_s"] == row["floor"] == row["sortie_bf16_is_x"] == ""
+    assert row["whole_per_s"] == pytest.approx(20.0)
+
+
 def test_a_hiccup_while_reading_prompts_spoils_no_rate() -> None:
     assert Times(whole=[3.0, 3.0, 3.2], first=[1.0, 9.0, 1.0]).decode == pytest.approx([2.0, 2.0, 2.2])
 

@@ -74,6 +74,7 @@ def test_what_the_kernel_does_not_know_goes_to_torch(monkeypatch: pytest.MonkeyP
         add_norm(rows(MOST_ROWS + 1, 8, torch.float32), None, weight, EPS)
         add_norm(few.double(), None, weight.double(), EPS)
         add_norm(few.half(), None, weight.half(), EPS)
+        add_norm(few, None, torch.ones(16)[::2], EPS)
     leaf = few.clone().requires_grad_()
     add_norm(leaf, leaf, weight, EPS)[1].sum().backward()
     assert leaf.grad is not None

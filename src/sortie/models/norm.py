@@ -2,8 +2,8 @@
 
 A decoded token is hundreds of small operations that cost torch more to start than to compute: adding and norming 8 rows
 of 576 takes it 14 us of which 3 are work, twice in every layer. Numba rather than C++ or torch.compile: it brings its
-own compiler, so that nothing must be installed beside the wheel, and keeps what it compiled on disk. Rotary embedding
-and gate made the same way gained nothing.
+own compiler, so that nothing must be installed beside the wheel, and keeps what it compiled on disk. Rotary embedding made
+the same way gained nothing.
 
 Tensors enter by address, since Numba knows no bfloat16: a row is widened to float32, worked on, and narrowed. Results
 are rounded where torch's separate operations round, so that sampler and trainer stay one model.
@@ -42,7 +42,8 @@ def add_norm(x_TD: Tensor, delta_TD: Tensor | None, weight_D: Tensor, eps: float
 
 
 def _known(x_TD: Tensor, weight_D: Tensor) -> bool:
-    return x_TD.device.type == "cpu" and x_TD.dtype in _DTYPES and weight_D.dtype is x_TD.dtype
+    here = x_TD.device.type == weight_D.device.type == "cpu"
+    return here and x_TD.dtype in _DTYPES and weight_D.dtype is x_TD.dtype and weight_D.is_contiguous()
 
 
 @cache

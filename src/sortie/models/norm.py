@@ -2,8 +2,8 @@
 
 A decoded token is hundreds of small operations that cost torch more to start than to compute: adding and norming 8 rows
 of 576 takes it 14 us of which 3 are work, twice in every layer. Numba rather than C++ or torch.compile: it brings its
-own compiler, so that nothing must be installed beside the wheel, and keeps what it compiled on disk. Rotary embedding made
-the same way gained nothing.
+own compiler, so that nothing must be installed beside the wheel, and keeps what it compiled on disk. Rotary embedding
+made the same way gained nothing.
 
 Tensors enter by address, since Numba knows no bfloat16: a row is widened to float32, worked on, and narrowed. Results
 are rounded where torch's separate operations round, so that sampler and trainer stay one model.

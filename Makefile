@@ -22,7 +22,7 @@ help:  ## what the targets do
 
 install: .venv/.installed  ## make .venv with Sortie and its development tools
 
-quickstart: install  ## train SmolLM2-135M to use tools on this machine's CPU (4 minutes on a recent CPU)
+quickstart: install  ## train SmolLM2-135M to use tools on this machine's CPU (4 to 5 minutes on a recent CPU)
 	$(BIN)/sortie train recipes/quickstart/run.toml
 
 # Two workers with one torch thread each; a file stays on one worker, so that its fixtures are made once.

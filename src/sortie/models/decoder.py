@@ -131,9 +131,9 @@ class Decoder:
         # The layer made for adapters spends nothing on gradients of the weights, so they must be frozen.
         frozen = not self.norm.requires_grad
         block = self._trainable_block if torch.is_grad_enabled() and frozen else self._block
+        layer = partial(checkpoint, block, use_reentrant=False) if remat else block
         added_TD = None
         for index in range(len(self.blocks)):
-            layer = partial(checkpoint, block, use_reentrant=False) if remat else block
             x_TD, added_TD = layer(index, x_TD, added_TD, cos_T1H, sin_T1H, attend, delta)
         return add_norm(x_TD, added_TD, self.norm, self.config.norm_eps)[1]
 

@@ -13,8 +13,9 @@ from sortie.training.client import OptimOutput, StepOutput
 
 RATIO_TOLERANCE = {"float32": 0.01, "bfloat16": 0.1}
 """How far the mean importance ratio may be from 1 at lag 0, by dtype of the base model."""
-MISMATCH_TOLERANCE = {"float32": 0.01, "bfloat16": 1.0}
-"""How far any one token's log-probability may be between sampler and trainer. A mean ratio hides a few wrong tokens."""
+MISMATCH_TOLERANCE = {"float32": 0.01, "bfloat16": 2.0}
+"""How far any one token's log-probability may be between sampler and trainer: a mean ratio hides a few wrong tokens.
+Rounding alone came to 0.5 in four steps of the quickstart in bfloat16."""
 PROBE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.3}
 """How far a log-probability of the engine may be from a plain pass's, by dtype of the base model."""
 LATE_SHARE = 0.02
